@@ -54,7 +54,7 @@ use outcome::{Decision, Ended, Outcome, Samples};
 use reconcile::Control;
 use rules::Rules;
 use timers::Timers;
-use turns::Turns;
+use turns::ChosenPrograms;
 
 /// Why a run could not go on.
 #[derive(Debug, thiserror::Error)]
@@ -81,7 +81,7 @@ pub struct Engine<M: Machine, P: Policy> {
     /// Slots that have not arrived yet, in ascending order.
     expected: Vec<u16>,
     timers: Timers,
-    turns: Turns,
+    turns: ChosenPrograms,
     /// Exceptions for single threads.
     rules: Rules,
     /// Steps that follow from a plan directly, not from a difference of states.
@@ -95,7 +95,7 @@ pub struct Engine<M: Machine, P: Policy> {
     max_frozen: Nanos,
     next_beat: Nanos,
     /// Everything is being frozen for a measurement, which these wake-ups requested.
-    pause: Option<Pause>,
+    pause: Option<FullFreeze>,
     closing: Option<Closing>,
     /// A program could be started. It waits until the engine has taken in the events since the last
     /// start.
@@ -109,7 +109,7 @@ pub struct Engine<M: Machine, P: Policy> {
 
 /// A freeze of everything, so that a measurement belongs to one quantum alone.
 #[derive(Debug)]
-struct Pause {
+struct FullFreeze {
     tokens: Vec<Token>,
     deadline: Nanos,
 }
@@ -143,7 +143,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                 .collect(),
             expected: (0..slots).map(|slot| slot as u16).collect(),
             timers: Timers::default(),
-            turns: Turns::new(slots),
+            turns: ChosenPrograms::new(slots),
             rules: Rules::default(),
             pending: Vec::new(),
             arena: Arena::default(),
@@ -277,7 +277,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         let tokens = due.iter().map(|wake| wake.token);
         if timers::freezes(&due) {
             let deadline = self.now + self.setup.limits.freeze_patience;
-            self.pause = Some(Pause { tokens: tokens.collect(), deadline });
+            self.pause = Some(FullFreeze { tokens: tokens.collect(), deadline });
             return Ok(());
         }
         self.causes.extend(tokens.map(Cause::Woke));

@@ -40,14 +40,14 @@ pub struct Fake {
     pub threads: Vec<Thread>,
     /// Every reading, with its time.
     pub reads: Vec<(Nanos, Vec<Observe>)>,
-    jobs: BTreeMap<ProgramId, Job>,
+    jobs: BTreeMap<ProgramId, FakeJob>,
     pending: BTreeMap<(Nanos, u64), Event>,
     sequence: u64,
     waits: u64,
 }
 
 #[derive(Debug)]
-struct Job {
+struct FakeJob {
     remaining: Nanos,
     running: bool,
 }
@@ -154,7 +154,7 @@ impl Machine for Fake {
             match *step {
                 Step::Start(id, _) => {
                     let remaining = self.work[usize::from(id.slot)];
-                    self.jobs.insert(id, Job { remaining, running: false });
+                    self.jobs.insert(id, FakeJob { remaining, running: false });
                     self.script(self.now + self.start_latency, Happening::Started(id));
                 }
                 Step::Freeze(id) if self.unfreezable.contains(&id) => {}

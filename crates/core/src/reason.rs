@@ -112,8 +112,8 @@ impl Serialize for Why {
 
 impl<'de> Deserialize<'de> for Why {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Why, D::Error> {
-        struct Reading;
-        impl<'de> Visitor<'de> for Reading {
+        struct WhyVisitor;
+        impl<'de> Visitor<'de> for WhyVisitor {
             type Value = Why;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -132,7 +132,7 @@ impl<'de> Deserialize<'de> for Why {
                 Ok(Why { code: code.into(), fields })
             }
         }
-        deserializer.deserialize_map(Reading)
+        deserializer.deserialize_map(WhyVisitor)
     }
 }
 

@@ -42,10 +42,10 @@ type Get = unsafe extern "C" fn() -> c_int;
 /// # Safety
 /// Calls are sound for an address that OpenBLAS has under that name, while it is loaded.
 // SAFETY: only a type; it is what OpenBLAS declares for `openblas_set_num_threads`.
-type Set = unsafe extern "C" fn(c_int);
+type SetThreads = unsafe extern "C" fn(c_int);
 
 /// One build of OpenBLAS.
-struct Build {
+struct BlasBuild {
     get: OneFunction,
     set: OneFunction,
     kind: OneFunction,
@@ -58,9 +58,9 @@ struct Build {
     given: AtomicI32,
 }
 
-impl Build {
-    const fn named(get: &'static str, set: &'static str, kind: &'static str) -> Build {
-        Build {
+impl BlasBuild {
+    const fn named(get: &'static str, set: &'static str, kind: &'static str) -> BlasBuild {
+        BlasBuild {
             get: OneFunction::named(get),
             set: OneFunction::named(set),
             kind: OneFunction::named(kind),
@@ -76,7 +76,7 @@ impl Build {
     }
 
     /// The functions that read and set the thread count, where this OpenBLAS has its own threads.
-    fn functions(&'static self) -> Option<(Get, Set)> {
+    fn functions(&'static self) -> Option<(Get, SetThreads)> {
         const THREADS: c_int = 1;
         let [get, set, kind] = [&self.get, &self.set, &self.kind].map(|f| f.of_anybody(PART));
         if get == 0 || set == 0 || kind == 0 {
@@ -87,7 +87,7 @@ impl Build {
         unsafe {
             let kind = transmute::<usize, Get>(kind)();
             (kind == THREADS)
-                .then_some((transmute::<usize, Get>(get), transmute::<usize, Set>(set)))
+                .then_some((transmute::<usize, Get>(get), transmute::<usize, SetThreads>(set)))
         }
     }
 
@@ -136,9 +136,9 @@ pub(crate) fn in_child() {
 
 /// A call that is in progress.
 struct Call {
-    build: &'static Build,
+    build: &'static BlasBuild,
     get: Get,
-    set: Set,
+    set: SetThreads,
 }
 
 impl Drop for Call {

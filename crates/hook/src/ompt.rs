@@ -63,7 +63,7 @@ const FIRST: u64 = 1;
 /// `lookup` has to be the runtime's own function.
 unsafe extern "C" fn initialize(lookup: Lookup, _: c_int, _: *mut Data) -> c_int {
     // SAFETY: only a type; it is `ompt_set_callback_t` of the OpenMP standard.
-    type Set = unsafe extern "C" fn(c_int, *const c_void) -> c_int;
+    type SetCallback = unsafe extern "C" fn(c_int, *const c_void) -> c_int;
     // SAFETY: the runtime gives its own function, which takes names and answers with a function of
     // the standard's type, or null. `begins` and `at_barrier` have the types of the two events.
     unsafe {
@@ -71,7 +71,7 @@ unsafe extern "C" fn initialize(lookup: Lookup, _: c_int, _: *mut Data) -> c_int
         if set.is_null() {
             return 0;
         }
-        let set = transmute::<*mut c_void, Set>(set);
+        let set = transmute::<*mut c_void, SetCallback>(set);
         set(IMPLICIT_TASK, begins as *const c_void);
         set(SYNC_REGION, at_barrier as *const c_void);
     }
@@ -132,11 +132,11 @@ unsafe extern "C" fn ompt_start_tool(version: c_uint, runtime: *const c_char) ->
     static REAL: OneFunction = OneFunction::named("ompt_start_tool\0");
     static mut OURS: Tool = Tool { initialize, finalize, data: Data { value: 0 } };
     // SAFETY: only a type; it is that of the function around it.
-    type Start = unsafe extern "C" fn(c_uint, *const c_char) -> *mut c_void;
+    type StartTool = unsafe extern "C" fn(c_uint, *const c_char) -> *mut c_void;
     let real = REAL.after_ours();
     if real != 0 {
         // SAFETY: a function of this name has this type.
-        let other = unsafe { transmute::<usize, Start>(real)(version, runtime) };
+        let other = unsafe { transmute::<usize, StartTool>(real)(version, runtime) };
         if !other.is_null() {
             return other;
         }

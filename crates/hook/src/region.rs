@@ -49,12 +49,12 @@ type Query = unsafe extern "C" fn() -> c_int;
 pub(crate) struct Team {
     /// An address in the library that the region belongs to.
     code: *const c_void,
-    barrier: Option<Own>,
+    barrier: Option<OwnBarrier>,
 }
 
 /// A barrier of this library, and what has to be read in front of it.
 #[derive(Clone, Copy)]
-struct Own {
+struct OwnBarrier {
     number: usize,
     team_size: Query,
     level: Query,
@@ -62,7 +62,7 @@ struct Own {
 
 /// The region that a thread is in.
 #[derive(Clone, Copy)]
-struct Standing {
+struct CurrentRegion {
     /// The region; null: none that this library knows.
     team: *const Team,
     barrier: Option<TeamBarrier>,
@@ -76,13 +76,13 @@ pub(crate) struct TeamBarrier {
     level: Query,
 }
 
-const NOWHERE: Standing = Standing { team: null(), barrier: None };
+const NOWHERE: CurrentRegion = CurrentRegion { team: null(), barrier: None };
 
 thread_local! {
-    static STANDING: Cell<Standing> = const { Cell::new(NOWHERE) };
+    static STANDING: Cell<CurrentRegion> = const { Cell::new(NOWHERE) };
 }
 
-fn standing() -> Standing {
+fn standing() -> CurrentRegion {
     // A thread that is ending is in no region.
     STANDING.try_with(Cell::get).unwrap_or(NOWHERE)
 }
@@ -91,7 +91,7 @@ impl Team {
     /// For a region that begins now, with `code` (not null) as body or caller.
     pub(crate) fn begin(code: *const c_void) -> Team {
         link::passes();
-        Team { code, barrier: Own::begin(code) }
+        Team { code, barrier: OwnBarrier::begin(code) }
     }
 
     /// Whether its threads wait at a barrier of this library.
@@ -101,9 +101,9 @@ impl Team {
 
     /// What each thread of the region does.
     pub(crate) fn work(&self, body: impl FnOnce()) {
-        let barrier = self.barrier.and_then(Own::team_barrier);
+        let barrier = self.barrier.and_then(OwnBarrier::team_barrier);
         let before = standing();
-        let _ = STANDING.try_with(|standing| standing.set(Standing { team: self, barrier }));
+        let _ = STANDING.try_with(|standing| standing.set(CurrentRegion { team: self, barrier }));
         body();
         if let Some(barrier) = barrier {
             barrier.pass();
@@ -120,8 +120,8 @@ impl Drop for Team {
     }
 }
 
-impl Own {
-    fn begin(code: *const c_void) -> Option<Own> {
+impl OwnBarrier {
+    fn begin(code: *const c_void) -> Option<OwnBarrier> {
         if IS_ASIDE.load(Relaxed) || !are_ours() {
             return None;
         }
@@ -135,7 +135,7 @@ impl Own {
             (transmute::<usize, Query>(team_size), level, level() == 0)
         };
         let number = if outside { pool::take(code as usize)? } else { return None };
-        Some(Own { number, team_size, level })
+        Some(OwnBarrier { number, team_size, level })
     }
 
     /// For a thread inside; `None`: it is the only one.
@@ -158,7 +158,7 @@ impl TeamBarrier {
 #[inline]
 pub(crate) fn team_barrier() -> Option<TeamBarrier> {
     let barrier = standing().barrier?;
-    // SAFETY: `Own::begin` has found it: a function of the OpenMP standard, with this type.
+    // SAFETY: `OwnBarrier::begin` has found it: a function of the OpenMP standard, with this type.
     (unsafe { (barrier.level)() } == 1).then_some(barrier)
 }
 

@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use cosched_page::BarrierStats;
+use cosched_page::BarrierCounts;
 use support::{Host, Workshop, command, eventually, good, library};
 
 /// Every wait mode, and how many threads still finish in time with spinning on two CPUs.
@@ -107,7 +107,7 @@ fn cosched_gets_barrier_statistics_with_every_wait_mode() {
         }
         good(command.output().unwrap());
         let waits = 40 * (threads.parse::<u64>().unwrap() - 1);
-        let counts = |stats: BarrierStats| {
+        let counts = |stats: BarrierCounts| {
             (stats.barriers, stats.spun_briefly + stats.spun + stats.yielded + stats.slept)
         };
         eventually("all is told", || counts(host.stats()) == (40, waits));

@@ -23,7 +23,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
 
 use cosched_page::Passage;
-use protocol::{Barrier, Passed, Thread, Wait, Waiting};
+use protocol::{ArrivingThread, Barrier, Passed, Wait, Waiting};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{DfsScheduler, PctScheduler, RandomScheduler, Scheduler};
 use shuttle::sync::mpsc::channel;
@@ -142,7 +142,7 @@ impl Case {
     }
 
     fn pass(&self, threads: usize, tid: usize, slot: &Cell<usize>) -> Passed {
-        let thread = Thread { tid: tid as u32, slot };
+        let thread = ArrivingThread { tid: tid as u32, slot };
         self.barrier.pass(count(threads), thread, self.wait_mode, &*self.world)
     }
 

@@ -8,12 +8,12 @@ mod stack;
 
 use std::sync::atomic;
 
-use stack::{FEW, Stack, TRY};
+use stack::{BarrierPlacement, FEW, TRY};
 
 /// Two threads: whether they share a CPU, the round, the time, and how often they separated and
 /// came back.
 struct Pair {
-    stack: Stack,
+    stack: BarrierPlacement,
     together: bool,
     round: u64,
     now: u64,
@@ -23,7 +23,14 @@ struct Pair {
 
 impl Pair {
     fn new() -> Pair {
-        Pair { stack: Stack::new(), together: true, round: 0, now: 1, went: 0, came_back: 0 }
+        Pair {
+            stack: BarrierPlacement::new(),
+            together: true,
+            round: 0,
+            now: 1,
+            went: 0,
+            came_back: 0,
+        }
     }
 
     /// Passes so many rounds, with their duration where the threads share a CPU and where they are
@@ -86,7 +93,7 @@ fn no_thread_comes_back_before_a_try_is_over() {
 
 #[test]
 fn requests_get_rarer_where_there_is_no_other_cpu() {
-    let stack = Stack::new();
+    let stack = BarrierPlacement::new();
     let mut asked = 0;
     for round in 0..100_000 {
         let gone = stack.behind(round, 40_000 * round, || {

@@ -5,31 +5,31 @@
 #[path = "../src/barrier/wait_mode.rs"]
 mod wait_mode;
 
-use wait_mode::{Act, Laggards, Patience, SPIN, WaitMode};
+use wait_mode::{Laggards, SPIN, SpinLimits, WaitMode, WaiterAction};
 
-const PATIENCE: Patience = Patience { running: 40_000, unknown: 3_000 };
+const PATIENCE: SpinLimits = SpinLimits { running: 40_000, unknown: 3_000 };
 
 /// What a donating waiter does after so long.
-fn donating(spent: u64, laggards: Laggards) -> Act {
+fn donating(spent: u64, laggards: Laggards) -> WaiterAction {
     WaitMode::Donate.act(spent, PATIENCE, || laggards)
 }
 
 #[test]
 fn a_waiter_sleeps_for_laggards_queued_here_or_blocked() {
     for laggards in [Laggards::QueuedHere, Laggards::Blocked] {
-        assert_eq!(donating(0, laggards), Act::Sleep, "{laggards:?}");
+        assert_eq!(donating(0, laggards), WaiterAction::Sleep, "{laggards:?}");
     }
     for laggards in
         [Laggards::Run, Laggards::Unknown, Laggards::WokenElsewhere, Laggards::QueuedElsewhere]
     {
-        assert_eq!(donating(0, laggards), Act::Spin, "{laggards:?}");
+        assert_eq!(donating(0, laggards), WaiterAction::Spin, "{laggards:?}");
     }
 }
 
 #[test]
 fn a_waiter_yields_to_its_own_program_for_a_limited_time() {
-    assert_eq!(donating(PATIENCE.running - 1, Laggards::NextHere), Act::Yield);
-    assert_eq!(donating(PATIENCE.running, Laggards::NextHere), Act::Sleep);
+    assert_eq!(donating(PATIENCE.running - 1, Laggards::NextHere), WaiterAction::Yield);
+    assert_eq!(donating(PATIENCE.running, Laggards::NextHere), WaiterAction::Sleep);
     assert!(Laggards::NextHere > Laggards::Blocked, "it can be helped");
 }
 
@@ -46,20 +46,20 @@ fn only_learning_wait_modes_make_fewer_first_checks() {
 #[test]
 fn a_waiter_spins_longer_while_laggards_run_but_not_for_ever() {
     for laggards in [Laggards::Unknown, Laggards::WokenElsewhere, Laggards::QueuedElsewhere] {
-        assert_eq!(donating(PATIENCE.unknown - 1, laggards), Act::Spin);
-        assert_eq!(donating(PATIENCE.unknown, laggards), Act::Sleep);
+        assert_eq!(donating(PATIENCE.unknown - 1, laggards), WaiterAction::Spin);
+        assert_eq!(donating(PATIENCE.unknown, laggards), WaiterAction::Sleep);
     }
-    assert_eq!(donating(PATIENCE.running - 1, Laggards::Run), Act::Spin);
-    assert_eq!(donating(PATIENCE.running, Laggards::Run), Act::Sleep);
+    assert_eq!(donating(PATIENCE.running - 1, Laggards::Run), WaiterAction::Spin);
+    assert_eq!(donating(PATIENCE.running, Laggards::Run), WaiterAction::Sleep);
 }
 
 #[test]
 fn spreading_threads_move_for_queued_laggards_only() {
     let does = |laggards| WaitMode::Spread.act(0, PATIENCE, || laggards);
-    assert_eq!(does(Laggards::QueuedHere), Act::Spread);
-    assert_eq!(does(Laggards::QueuedElsewhere), Act::Join);
-    assert_eq!(does(Laggards::WokenElsewhere), Act::Spin);
-    assert_eq!(does(Laggards::Blocked), Act::Sleep);
+    assert_eq!(does(Laggards::QueuedHere), WaiterAction::Spread);
+    assert_eq!(does(Laggards::QueuedElsewhere), WaiterAction::Join);
+    assert_eq!(does(Laggards::WokenElsewhere), WaiterAction::Spin);
+    assert_eq!(does(Laggards::Blocked), WaiterAction::Sleep);
 }
 
 #[test]
@@ -72,11 +72,11 @@ fn a_laggard_that_can_be_helped_counts_more() {
 #[test]
 fn wait_modes_without_donation_ask_for_no_laggards() {
     let none = || -> Laggards { unreachable!("asked for laggards") };
-    assert_eq!(WaitMode::Spin.act(u64::MAX, PATIENCE, none), Act::Spin);
-    assert_eq!(WaitMode::Block.act(0, PATIENCE, none), Act::Sleep);
-    assert_eq!(WaitMode::Yield.act(u64::MAX, PATIENCE, none), Act::Yield);
-    assert_eq!(WaitMode::SpinThenBlock.act(SPIN - 1, PATIENCE, none), Act::Spin);
-    assert_eq!(WaitMode::SpinThenBlock.act(SPIN, PATIENCE, none), Act::Sleep);
+    assert_eq!(WaitMode::Spin.act(u64::MAX, PATIENCE, none), WaiterAction::Spin);
+    assert_eq!(WaitMode::Block.act(0, PATIENCE, none), WaiterAction::Sleep);
+    assert_eq!(WaitMode::Yield.act(u64::MAX, PATIENCE, none), WaiterAction::Yield);
+    assert_eq!(WaitMode::SpinThenBlock.act(SPIN - 1, PATIENCE, none), WaiterAction::Spin);
+    assert_eq!(WaitMode::SpinThenBlock.act(SPIN, PATIENCE, none), WaiterAction::Sleep);
 }
 
 #[test]

@@ -101,7 +101,7 @@ pub fn advise(args: &AdviseOptions) -> Result<ExitCode, Failure> {
             return Ok(exit_code(ended, false));
         }
     };
-    let found = Found { store: &store, measured };
+    let found = SoloTimes { store: &store, measured };
     let candidate = |spec: &ProgramSpec| candidate(&session, spec, &counts(spec), how, &found);
     let candidates: Vec<Candidate> =
         workload.programs.iter().map(candidate).collect::<Result<_, _>>()?;
@@ -148,13 +148,13 @@ fn counts(spec: &ProgramSpec, listed: &[u16], requested: u16, most: u16) -> Vec<
 }
 
 /// What is known of the programs alone.
-struct Found<'a> {
+struct SoloTimes<'a> {
     store: &'a Store,
     /// What was measured just now. Disturbed times are not in the store.
     measured: Vec<Measured>,
 }
 
-impl Found<'_> {
+impl SoloTimes<'_> {
     fn entry(&self, key: &Key) -> Option<SoloRecord> {
         let fresh = self.measured.iter().find(|measured| measured.key == *key);
         fresh.map(|fresh| fresh.entry.clone()).or_else(|| self.store.look_up(key))
@@ -187,7 +187,7 @@ fn candidate(
     spec: &ProgramSpec,
     counts: &[u16],
     how: &How,
-    found: &Found<'_>,
+    found: &SoloTimes<'_>,
 ) -> Result<Candidate, Failure> {
     let measured = |threads: &u16| {
         let counted = ProgramSpec { threads: Some(*threads), ..spec.clone() };

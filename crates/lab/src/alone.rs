@@ -15,8 +15,8 @@ use crate::session::Session;
 use crate::store::{Key, Store};
 use crate::ui::Talk;
 use crate::ui::failure::Failure;
-pub(crate) use in_turn::{Known, Measured, measure as measure_in_turn};
-pub(crate) use program::{SoloRun, Stop, complaint, failed};
+pub(crate) use in_turn::{KnownRuns, Measured, measure as measure_in_turn};
+pub(crate) use program::{SoloRun, SoloStop, complaint, failed};
 
 /// Measures every program once; programs that are the same count as one. Disturbed times serve this
 /// process alone. Tells whether the user has interrupted it; what was measured before is kept.
@@ -64,10 +64,10 @@ pub(crate) fn measure_missing(
 ) -> Result<Result<Vec<Measured>, Ended>, Failure> {
     let programs = workload.programs.iter();
     let specs = programs.flat_map(|spec| with_counts(spec, Some(&counts(spec)))).collect();
-    match measure_in_turn(session, specs, how, runs, Known::Counts, store) {
+    match measure_in_turn(session, specs, how, runs, KnownRuns::Counts, store) {
         Ok(measured) => Ok(Ok(measured)),
-        Err(Stop::Failed(failure)) => Err(failure),
-        Err(Stop::Interrupted(ended)) => Ok(Err(ended)),
+        Err(SoloStop::Failed(failure)) => Err(failure),
+        Err(SoloStop::Interrupted(ended)) => Ok(Err(ended)),
     }
 }
 
@@ -84,8 +84,8 @@ pub(crate) fn once(
 ) -> Result<Result<SoloRun, Ended>, Failure> {
     match program::run_alone(session, spec, how) {
         Ok(alone) => Ok(Ok(alone)),
-        Err(Stop::Failed(failure)) => Err(failure),
-        Err(Stop::Interrupted(ended)) => Ok(Err(ended)),
+        Err(SoloStop::Failed(failure)) => Err(failure),
+        Err(SoloStop::Interrupted(ended)) => Ok(Err(ended)),
     }
 }
 

@@ -21,8 +21,8 @@ mod tests;
 mod variant;
 
 pub use here::Here;
-pub use record::Record;
+pub use record::ExperimentRecord;
 pub use rounds::{Experiment, ExperimentPlan, MOST_ROUNDS};
 pub use site::{Site, VariantRun};
 pub use summary::show;
-pub use variant::{Own, Variant, check_names};
+pub use variant::{Variant, VariantOptions, check_names};

@@ -77,7 +77,7 @@ pub struct Latency {
 
 /// One switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Switch {
+struct ProgramSwitch {
     /// Which of [`PROGRAMS`] was frozen, so that the other one could run.
     old: usize,
     /// From the request to freeze to its confirmation.
@@ -88,7 +88,7 @@ struct Switch {
 
 /// Why measuring ended early.
 #[derive(Debug)]
-pub enum Stop {
+pub enum GapsStop {
     /// Something broke.
     Failed(Failure),
     /// The user requests its end.
@@ -99,7 +99,7 @@ pub enum Stop {
 ///
 /// # Errors
 /// When something breaks, or the user ends it.
-pub fn measure(session: &Session, rights: &Rights) -> Result<Vec<Latency>, Stop> {
+pub fn measure(session: &Session, rights: &Rights) -> Result<Vec<Latency>, GapsStop> {
     let mut latencies = Vec::new();
     for backend in backends(rights) {
         for threads in THREADS {
@@ -118,7 +118,7 @@ pub(crate) fn measure_best(
     session: &Session,
     rights: &Rights,
     threads: u16,
-) -> Result<Latency, Stop> {
+) -> Result<Latency, GapsStop> {
     let best = backends(rights)
         .into_iter()
         .next()
@@ -132,7 +132,7 @@ pub(crate) fn starts(
     session: &Session,
     rights: &Rights,
     repetitions: usize,
-) -> Result<[Vec<Nanos>; 2], Stop> {
+) -> Result<[Vec<Nanos>; 2], GapsStop> {
     let best = backends(rights)
         .into_iter()
         .next()
@@ -147,7 +147,7 @@ fn starts_on(
     session: &Session,
     backend: FreezerBackend,
     repetitions: usize,
-) -> Result<Vec<Nanos>, Stop> {
+) -> Result<Vec<Nanos>, GapsStop> {
     let nowhere = vec![PathBuf::from("/dev/null"); repetitions];
     let mut bench =
         Bench { machine: Linux::new(config(session, backend, 0, &nowhere)?).map_err(broken)? };
@@ -169,7 +169,7 @@ fn backends(rights: &Rights) -> Vec<FreezerBackend> {
         .collect()
 }
 
-fn latency(session: &Session, backend: FreezerBackend, threads: u16) -> Result<Latency, Stop> {
+fn latency(session: &Session, backend: FreezerBackend, threads: u16) -> Result<Latency, GapsStop> {
     let folder = tempfile::tempdir().map_err(broken)?;
     let outputs = PROGRAMS.map(|id| folder.path().join(format!("gaps-{}", id.slot)));
     let config = config(session, backend, threads, &outputs)?;
@@ -180,7 +180,7 @@ fn latency(session: &Session, backend: FreezerBackend, threads: u16) -> Result<L
     let switches = measured?;
     ended?;
 
-    let read = |output| -> Result<Vec<Gap>, Stop> {
+    let read = |output| -> Result<Vec<Gap>, GapsStop> {
         let printed = fs::read_to_string(output).map_err(broken)?;
         Ok(printed.lines().filter_map(Gap::parse).collect())
     };
@@ -209,8 +209,8 @@ fn latency(session: &Session, backend: FreezerBackend, threads: u16) -> Result<L
 /// For each switch: how long after its thaw the new program ran, and how long no program had run by
 /// then. At the moment of the thaw both programs stand still, so that this moment falls into a gap
 /// of each.
-fn turns(switches: &[Switch], noted: &[Vec<Gap>; 2]) -> (Vec<Nanos>, Vec<Nanos>) {
-    let turn = |switch: &Switch| {
+fn turns(switches: &[ProgramSwitch], noted: &[Vec<Gap>; 2]) -> (Vec<Nanos>, Vec<Nanos>) {
+    let turn = |switch: &ProgramSwitch| {
         let around = |which: usize| {
             noted[which].iter().find(|gap| gap.from < switch.thaw && switch.thaw < gap.to)
         };
@@ -225,7 +225,7 @@ fn config(
     backend: FreezerBackend,
     threads: u16,
     outputs: &[PathBuf],
-) -> Result<Config, Stop> {
+) -> Result<Config, GapsStop> {
     let job = |output: &PathBuf| Job {
         origin: Origin::Started,
         order: LaunchOrder {
@@ -248,7 +248,7 @@ fn config(
     };
     Ok(Config {
         executable: OWN_EXECUTABLE.into(),
-        log_folder: undo::log_folder().map_err(|error| Stop::Failed(Failure::input(error)))?,
+        log_folder: undo::log_folder().map_err(|error| GapsStop::Failed(Failure::input(error)))?,
         topology: session.topology.clone(),
         cpus: session.usable.cpus,
         wishes: Wishes { freezer: Some(backend), pinning: None, ..Wishes::default() },
@@ -270,7 +270,7 @@ struct Bench {
 
 impl Bench {
     /// Has the programs take turns.
-    fn repeat(&mut self) -> Result<Vec<Switch>, Stop> {
+    fn repeat(&mut self) -> Result<Vec<ProgramSwitch>, GapsStop> {
         for id in PROGRAMS {
             self.submit(Step::Start(id, Settings::default()))?;
             self.wait_for(|what| *what == Happening::Started(id))?;
@@ -283,7 +283,7 @@ impl Bench {
             self.pause(PHASE)?;
             let old = switches.len() % 2;
             let freeze = self.freeze(old)?;
-            switches.push(Switch { old, freeze, thaw: spin::now() });
+            switches.push(ProgramSwitch { old, freeze, thaw: spin::now() });
             self.submit(Step::Thaw(PROGRAMS[1 - old]))?;
         }
         self.pause(SETTLE)?;
@@ -291,7 +291,7 @@ impl Bench {
     }
 
     /// How long a program took that ends by itself.
-    fn start_to_end(&mut self, slot: u16) -> Result<Nanos, Stop> {
+    fn start_to_end(&mut self, slot: u16) -> Result<Nanos, GapsStop> {
         let id = ProgramId::first(slot);
         self.pause(FORGET)?;
         let asked = self.machine.now();
@@ -303,7 +303,7 @@ impl Bench {
                 match event.what {
                     Happening::Exited(..) => return Ok(event.at.since(asked)),
                     Happening::Interrupted(signal) => {
-                        return Err(Stop::Interrupted(Ended::Interrupted(signal)));
+                        return Err(GapsStop::Interrupted(Ended::Interrupted(signal)));
                     }
                     _ => {}
                 }
@@ -313,7 +313,7 @@ impl Bench {
     }
 
     /// How long it took to freeze a program.
-    fn freeze(&mut self, which: usize) -> Result<Nanos, Stop> {
+    fn freeze(&mut self, which: usize) -> Result<Nanos, GapsStop> {
         let asked = self.machine.now();
         self.submit(Step::Freeze(PROGRAMS[which]))?;
         let frozen = self.wait_for(|what| *what == Happening::Froze(PROGRAMS[which]))?;
@@ -321,7 +321,7 @@ impl Bench {
     }
 
     /// Ends the programs and puts everything back.
-    fn end(mut self) -> Result<(), Stop> {
+    fn end(mut self) -> Result<(), GapsStop> {
         let mut killed = Ok(());
         for id in PROGRAMS {
             // A program frozen by a cgroup of version 1 cannot even be killed.
@@ -337,16 +337,16 @@ impl Bench {
         killed
     }
 
-    fn submit(&mut self, step: Step) -> Result<(), Stop> {
+    fn submit(&mut self, step: Step) -> Result<(), GapsStop> {
         self.machine.submit(&[step]).map_err(broken)
     }
 
-    fn pause(&mut self, length: Nanos) -> Result<(), Stop> {
+    fn pause(&mut self, length: Nanos) -> Result<(), GapsStop> {
         let until = self.machine.now() + length;
         self.events(until, |_| false).map(drop)
     }
 
-    fn wait_for(&mut self, is_expected: impl Fn(&Happening) -> bool) -> Result<Event, Stop> {
+    fn wait_for(&mut self, is_expected: impl Fn(&Happening) -> bool) -> Result<Event, GapsStop> {
         let until = self.machine.now() + PATIENCE;
         self.events(until, is_expected)?
             .ok_or_else(|| broken(format!("no answer from the machine for {PATIENCE}")))
@@ -357,14 +357,14 @@ impl Bench {
         &mut self,
         until: Nanos,
         is_expected: impl Fn(&Happening) -> bool,
-    ) -> Result<Option<Event>, Stop> {
+    ) -> Result<Option<Event>, GapsStop> {
         let mut events = Vec::new();
         while self.machine.now() < until {
             self.machine.wait(until, &mut events).map_err(broken)?;
             for event in events.drain(..) {
                 match event.what {
                     Happening::Interrupted(signal) => {
-                        return Err(Stop::Interrupted(Ended::Interrupted(signal)));
+                        return Err(GapsStop::Interrupted(Ended::Interrupted(signal)));
                     }
                     Happening::Refused(_, aspect, why) => {
                         return Err(broken(format!(
@@ -383,7 +383,7 @@ impl Bench {
     }
 
     /// Nothing else counts any more, not even a second Ctrl-C: the program is on its way out.
-    fn wait_for_exits(&mut self) -> Result<(), Stop> {
+    fn wait_for_exits(&mut self) -> Result<(), GapsStop> {
         let until = self.machine.now() + PATIENCE;
         let (mut events, mut exits) = (Vec::new(), 0);
         while self.machine.now() < until {
@@ -398,8 +398,8 @@ impl Bench {
     }
 }
 
-fn broken(error: impl std::fmt::Display) -> Stop {
-    Stop::Failed(Failure::broken(error))
+fn broken(error: impl std::fmt::Display) -> GapsStop {
+    GapsStop::Failed(Failure::broken(error))
 }
 
 #[cfg(test)]
@@ -409,7 +409,7 @@ mod tests {
     #[test]
     fn a_switch_is_where_both_stand_still() {
         let gap = |from, to| Gap { from: Nanos(from), to: Nanos(to) };
-        let switch = |old, thaw| Switch { old, freeze: Nanos(1), thaw: Nanos(thaw) };
+        let switch = |old, thaw| ProgramSwitch { old, freeze: Nanos(1), thaw: Nanos(thaw) };
         let switches = [switch(0, 20), switch(1, 40), switch(0, 60)];
         // The second program was also kept off its CPUs for a while by others. No program noted the
         // last switch.

@@ -10,13 +10,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cosched_report::disturbance::impossible_solos;
-use cosched_report::{Comparison, Variant};
+use cosched_report::{Comparison, VariantRuns};
 use cosched_results::result::{MAX_BYTES, RunResult, reject_solos_everywhere};
 use cosched_workload::input;
 use cosched_workload::shown_path;
 use serde_json::Value;
 
-use crate::experiment::Record;
+use crate::experiment::ExperimentRecord;
 use crate::out::{self, Left};
 use crate::ui::failure::Failure;
 
@@ -32,7 +32,7 @@ const READABLE: &str = "name a folder that `cosched run --out` or `compare --out
 /// What there is to report.
 pub struct FoundRuns {
     /// The variants, the one first with which the others are compared.
-    pub variants: Vec<Variant>,
+    pub variants: Vec<VariantRuns>,
     /// The `run.json` of every run of each variant.
     pub files: Vec<Vec<PathBuf>>,
     /// What can be said of the variants against each other.
@@ -42,7 +42,7 @@ pub struct FoundRuns {
 }
 
 /// One run, and where it belongs.
-struct Entry {
+struct RunEntry {
     /// Which of the places on the command line it is from.
     named: usize,
     /// Whether that place holds a comparison; else it is this run alone.
@@ -68,9 +68,11 @@ pub fn gather(from: &[PathBuf], against: Option<&str>) -> Result<FoundRuns, Fail
         match path.is_dir() {
             true => read_folder(named, path, &mut entries, &mut notes)?,
             false => match read_file(path)? {
-                File::Comparison(comparison) if printed.is_none() => printed = Some(comparison),
-                File::Comparison(_) => return Err(twice(path)),
-                File::Run(run) => entries.push(single(named, path.clone(), *run)),
+                ResultFile::Comparison(comparison) if printed.is_none() => {
+                    printed = Some(comparison)
+                }
+                ResultFile::Comparison(_) => return Err(twice(path)),
+                ResultFile::Run(run) => entries.push(single(named, path.clone(), *run)),
             },
         }
     }
@@ -78,7 +80,7 @@ pub fn gather(from: &[PathBuf], against: Option<&str>) -> Result<FoundRuns, Fail
     // Single runs belong together, and so do those of one comparison.
     let places = entries.iter().map(|entry| entry.in_tree.then_some(entry.named));
     let together = places.collect::<BTreeSet<Option<usize>>>().len() <= 1;
-    let (mut variants, files): (Vec<Variant>, _) =
+    let (mut variants, files): (Vec<VariantRuns>, _) =
         variants(entries, from, together, against, &mut notes)?.into_iter().unzip();
     if together {
         reject_solos_everywhere(variants.iter_mut().flat_map(|variant| &mut variant.runs));
@@ -107,8 +109,8 @@ fn twice(path: &Path) -> Failure {
 }
 
 /// One run is one sample, however many names it has. Simulations of the same are the same.
-fn check_once(entries: &[Entry]) -> Result<(), Failure> {
-    let whole = |entry: &Entry| entry.file.canonicalize().unwrap_or(entry.file.clone());
+fn check_once(entries: &[RunEntry]) -> Result<(), Failure> {
+    let whole = |entry: &RunEntry| entry.file.canonicalize().unwrap_or(entry.file.clone());
     let files: Vec<PathBuf> = entries.iter().map(whole).collect();
     for (i, entry) in entries.iter().enumerate() {
         let measured = !entry.run.machine.is_simulated();
@@ -127,18 +129,18 @@ fn check_once(entries: &[Entry]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn single(named: usize, file: PathBuf, run: RunResult) -> Entry {
+fn single(named: usize, file: PathBuf, run: RunResult) -> RunEntry {
     let variant = run.policy.clone();
-    Entry { named, in_tree: false, round: String::new(), variant, column: 0, file, run }
+    RunEntry { named, in_tree: false, round: String::new(), variant, column: 0, file, run }
 }
 
 /// What a file can be.
-enum File {
+enum ResultFile {
     Comparison(Comparison),
     Run(Box<RunResult>),
 }
 
-fn read_file(path: &Path) -> Result<File, Failure> {
+fn read_file(path: &Path) -> Result<ResultFile, Failure> {
     let shown = shown_path(path);
     let content = input::read(path, MAX_BYTES).map_err(|error| {
         let remedy = input::remedy(&error, READABLE);
@@ -149,9 +151,9 @@ fn read_file(path: &Path) -> Result<File, Failure> {
     let schema = value["schema"].as_str().unwrap_or_default();
     match schema.starts_with(COMPARISON) {
         true => Comparison::of_json(value)
-            .map(File::Comparison)
+            .map(ResultFile::Comparison)
             .map_err(|error| Failure::Input(format!("{shown}: {error}"))),
-        false => out::read(&content, path).map(Box::new).map(File::Run),
+        false => out::read(&content, path).map(Box::new).map(ResultFile::Run),
     }
 }
 
@@ -160,7 +162,7 @@ fn read_file(path: &Path) -> Result<File, Failure> {
 fn read_folder(
     named: usize,
     folder: &Path,
-    entries: &mut Vec<Entry>,
+    entries: &mut Vec<RunEntry>,
     notes: &mut Vec<String>,
 ) -> Result<(), Failure> {
     if out::result(folder).exists() {
@@ -168,7 +170,7 @@ fn read_folder(
         return Ok(());
     }
     let before = (entries.len(), notes.len());
-    let columns = Record::variants(folder).unwrap_or_default();
+    let columns = ExperimentRecord::variants(folder).unwrap_or_default();
     let mut add = |round: &str, variant: &Path| -> Result<(), Failure> {
         let file = out::result(variant);
         let run = match out::look(&file).map_err(Failure::input)? {
@@ -181,7 +183,7 @@ fn read_folder(
         let (round, variant) = (round.to_owned(), name(variant));
         let column = columns.iter().position(|column| column.0 == variant).unwrap_or(columns.len());
         check_policy(&file, &run, columns.get(column))?;
-        entries.push(Entry { named, in_tree: true, round, variant, column, file, run });
+        entries.push(RunEntry { named, in_tree: true, round, variant, column, file, run });
         Ok(())
     };
     for inside in folders(folder)? {
@@ -238,14 +240,14 @@ fn name(path: &Path) -> String {
 }
 
 /// A variant, with all its runs, which are of one place on the command line.
-struct Row {
+struct GatheredVariant {
     variant: String,
-    runs: Vec<Entry>,
+    runs: Vec<RunEntry>,
 }
 
-impl Row {
+impl GatheredVariant {
     /// The run that there was first.
-    fn first(&self) -> &Entry {
+    fn first(&self) -> &RunEntry {
         &self.runs[0]
     }
 
@@ -258,23 +260,27 @@ impl Row {
 /// in its own order, or else the one in which they ran. Rounds in which a variant is missing, or
 /// was interrupted, do not count.
 fn variants(
-    mut entries: Vec<Entry>,
+    mut entries: Vec<RunEntry>,
     from: &[PathBuf],
     together: bool,
     against: Option<&str>,
     notes: &mut Vec<String>,
-) -> Result<Vec<(Variant, Vec<PathBuf>)>, Failure> {
+) -> Result<Vec<(VariantRuns, Vec<PathBuf>)>, Failure> {
     // The sort keeps the order of simulations, which have no date, and of runs that began in the
     // same second.
-    let place = |entry: &Entry| (entry.named, entry.column, entry.run.started_at.clone());
+    let place = |entry: &RunEntry| (entry.named, entry.column, entry.run.started_at.clone());
     entries.sort_by_cached_key(place);
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<GatheredVariant> = Vec::new();
     for entry in entries {
         // Two single runs of one policy are two variants.
-        let is_known = |row: &&mut Row| row.is_of_tree(entry.named) && row.variant == entry.variant;
+        let is_known = |row: &&mut GatheredVariant| {
+            row.is_of_tree(entry.named) && row.variant == entry.variant
+        };
         match rows.iter_mut().filter(|_| entry.in_tree).find(is_known) {
             Some(row) => row.runs.push(entry),
-            None => rows.push(Row { variant: entry.variant.clone(), runs: vec![entry] }),
+            None => {
+                rows.push(GatheredVariant { variant: entry.variant.clone(), runs: vec![entry] })
+            }
         }
     }
     let dropped: usize = (0..from.len()).map(|tree| drop_incomplete(&mut rows, tree)).sum();
@@ -287,12 +293,12 @@ fn variants(
     for row in &rows {
         names.push(unique(name_of(row, &rows, from, together), &names));
     }
-    let mut variants: Vec<(Variant, Vec<PathBuf>)> = Vec::new();
-    for (name, Row { mut runs, .. }) in names.iter().zip(rows) {
+    let mut variants: Vec<(VariantRuns, Vec<PathBuf>)> = Vec::new();
+    for (name, GatheredVariant { mut runs, .. }) in names.iter().zip(rows) {
         // The rounds of all variants in the same order: they are pairs.
         runs.sort_by(|a, b| a.round.cmp(&b.round));
         let (runs, files) = runs.into_iter().map(|entry| (entry.run, entry.file)).unzip();
-        variants.push((Variant { name: name.clone(), runs }, files));
+        variants.push((VariantRuns { name: name.clone(), runs }, files));
     }
     let place = |target: &str| names.iter().position(|name| name == target);
     let first = match against {
@@ -316,15 +322,20 @@ fn variants(
 /// What distinguishes a variant from the others: within a comparison its own name, else its policy,
 /// with its folder (or, where folders have the same name, all that was named) where a policy is
 /// there more than once.
-fn name_of(row: &Row, rows: &[Row], from: &[PathBuf], together: bool) -> String {
-    let Entry { named, in_tree, file, .. } = row.first();
+fn name_of(
+    row: &GatheredVariant,
+    rows: &[GatheredVariant],
+    from: &[PathBuf],
+    together: bool,
+) -> String {
+    let RunEntry { named, in_tree, file, .. } = row.first();
     if *in_tree {
         return match together {
             true => row.variant.clone(),
             false => format!("{}/{}", name(&from[*named]), row.variant),
         };
     }
-    let same = |other: &&Row| !other.first().in_tree && other.variant == row.variant;
+    let same = |other: &&GatheredVariant| !other.first().in_tree && other.variant == row.variant;
     let folders: Vec<String> =
         rows.iter().filter(same).map(|row| folder(&row.first().file)).collect();
     let own = folder(file);
@@ -346,12 +357,14 @@ fn folder(file: &Path) -> String {
 
 /// Drops runs of rounds that a variant of the same place has not, or that were interrupted, and
 /// says how many rounds that were. Where no round is complete, all are kept to be looked at.
-fn drop_incomplete(rows: &mut [Row], tree: usize) -> usize {
-    let mut own: Vec<&mut Row> = rows.iter_mut().filter(|row| row.is_of_tree(tree)).collect();
+fn drop_incomplete(rows: &mut [GatheredVariant], tree: usize) -> usize {
+    let mut own: Vec<&mut GatheredVariant> =
+        rows.iter_mut().filter(|row| row.is_of_tree(tree)).collect();
     let rounds = own.iter().flat_map(|row| row.runs.iter().map(|entry| entry.round.clone()));
     let rounds: BTreeSet<String> = rounds.collect();
-    let has = |row: &Row, round: &String| {
-        let complete = |entry: &Entry| entry.round == *round && entry.run.interrupted_by.is_none();
+    let has = |row: &GatheredVariant, round: &String| {
+        let complete =
+            |entry: &RunEntry| entry.round == *round && entry.run.interrupted_by.is_none();
         row.runs.iter().any(complete)
     };
     let complete: BTreeSet<&String> =

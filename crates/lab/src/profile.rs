@@ -21,14 +21,14 @@ use cosched_linux::observe::counters::{self, CounterLack, Events};
 use cosched_policy::Placement;
 use cosched_workload::{ProgramSpec, Workload};
 
-use crate::alone::{Known, Measured, Stop, measure_in_turn, parse_counts, with_counts};
+use crate::alone::{KnownRuns, Measured, SoloStop, measure_in_turn, parse_counts, with_counts};
 use crate::how::How;
 use crate::session::Session;
 use crate::source::{self, Needs, Runs, Source};
 use crate::store::{SoloRecord, Store};
 use crate::ui::failure::{Failure, exit_code};
 use crate::ui::{print, say};
-use curve::Point;
+use curve::SoloPoint;
 
 /// The options of policies that also matter for a program that runs alone, without their dashes.
 /// All others are refused.
@@ -63,10 +63,10 @@ struct Profiled<'a> {
 }
 
 impl Profiled<'_> {
-    fn curve(&self) -> Vec<Point> {
+    fn curve(&self) -> Vec<SoloPoint> {
         self.entries
             .iter()
-            .map(|(threads, entry)| Point { threads: *threads, solo: entry.solo })
+            .map(|(threads, entry)| SoloPoint { threads: *threads, solo: entry.solo })
             .collect()
     }
 
@@ -101,8 +101,8 @@ pub fn profile(args: &ProfileOptions) -> Result<ExitCode, Failure> {
                 print(&why_no_misses(counters::check(Events::HARDWARE)))?;
             }
         }
-        Err(Stop::Failed(failure)) => return Err(failure),
-        Err(Stop::Interrupted(ended)) => {
+        Err(SoloStop::Failed(failure)) => return Err(failure),
+        Err(SoloStop::Interrupted(ended)) => {
             say(format_args!("interrupted; complete measurements are kept"));
             return Ok(exit_code(ended, false));
         }
@@ -118,11 +118,11 @@ fn profiles<'a>(
     how: &How,
     runs: u16,
     store: &mut Store,
-) -> Result<(Vec<Profiled<'a>>, Vec<String>), Stop> {
+) -> Result<(Vec<Profiled<'a>>, Vec<String>), SoloStop> {
     let all: Vec<(&ProgramSpec, Vec<ProgramSpec>)> =
         workload.programs.iter().map(|spec| (spec, with_counts(spec, counts))).collect();
     let specs = all.iter().flat_map(|(_, counted)| counted.clone()).collect();
-    let measured = measure_in_turn(session, specs, how, runs, Known::IsReplaced, store)?;
+    let measured = measure_in_turn(session, specs, how, runs, KnownRuns::IsReplaced, store)?;
     let mut profiles = Vec::new();
     for (spec, counted) in all {
         let (mut entries, mut disturbed) = (Vec::new(), Vec::new());

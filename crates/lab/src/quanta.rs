@@ -35,7 +35,7 @@ const ROWS: usize = 10;
 
 /// A training program with a thread count, and what was measured of it.
 #[derive(Clone, Debug)]
-struct Trained {
+struct TrainingProgram {
     spec: ProgramSpec,
     /// The scaling factor in each run, with the kernel's own slice.
     factors: Vec<f64>,
@@ -103,7 +103,7 @@ fn file(rows: &[Row], machine: &str) -> String {
 }
 
 /// Every program with every thread count; one that names its threads has that count only.
-fn with_loads(workload: &Workload, cpus: usize) -> Vec<Trained> {
+fn with_loads(workload: &Workload, cpus: usize) -> Vec<TrainingProgram> {
     let counts = |spec: &ProgramSpec| match spec.threads {
         Some(count) => vec![count],
         None => LOADS.map(|load| load.saturating_mul(cpus as u16)).to_vec(),
@@ -111,7 +111,7 @@ fn with_loads(workload: &Workload, cpus: usize) -> Vec<Trained> {
     let with = |spec: &ProgramSpec, count: u16| {
         let name = format!("{}-{count}t", spec.name);
         let spec = ProgramSpec { name, threads: Some(count), ..spec.clone() };
-        Trained { spec, factors: Vec::new(), seconds: Vec::new() }
+        TrainingProgram { spec, factors: Vec::new(), seconds: Vec::new() }
     };
     let all = |spec| counts(spec).into_iter().map(move |count| with(spec, count));
     workload.programs.iter().flat_map(all).collect()
@@ -121,7 +121,7 @@ fn with_loads(workload: &Workload, cpus: usize) -> Vec<Trained> {
 /// what is compared happened close together. Each round begins with the next slice.
 fn train(
     session: &Session,
-    programs: &mut [Trained],
+    programs: &mut [TrainingProgram],
     slices: &[Nanos],
     runs: u16,
 ) -> Result<Ended, Failure> {
@@ -189,14 +189,15 @@ fn run(
 /// The rows of the table. A row without a program takes the slice of the nearest row that has one;
 /// of two equally near ones the shorter slice, with which other programs wait less. No rows: no
 /// program was ever measured.
-fn derive(programs: &[Trained], slices: &[Nanos], kernel: Nanos) -> Vec<Row> {
-    let row_of = |program: &Trained| {
+fn derive(programs: &[TrainingProgram], slices: &[Nanos], kernel: Nanos) -> Vec<Row> {
+    let row_of = |program: &TrainingProgram| {
         let factor = mean(&program.factors)?;
         // A row does not include its beginning, and 0 belongs to the first.
         Some((0..ROWS - 1).find(|row| factor <= end(*row)).unwrap_or(ROWS - 1))
     };
     let found = |row: usize| {
-        let own: Vec<&Trained> = programs.iter().filter(|one| row_of(one) == Some(row)).collect();
+        let own: Vec<&TrainingProgram> =
+            programs.iter().filter(|one| row_of(one) == Some(row)).collect();
         Some((row, measured(&own, slices, kernel)?))
     };
     let known: Vec<(usize, Row)> = (0..ROWS).filter_map(found).collect();
@@ -216,7 +217,7 @@ fn end(row: usize) -> f64 {
 
 /// The row of these programs. The best slice has the least geometric mean over programs and rounds.
 /// It is taken if it is faster than the kernel's own by an interval that allows for the choice.
-fn measured(own: &[&Trained], slices: &[Nanos], kernel: Nanos) -> Option<Row> {
+fn measured(own: &[&TrainingProgram], slices: &[Nanos], kernel: Nanos) -> Option<Row> {
     let rounds = own.first()?.seconds.first()?.len();
     let logs = |arm: usize, round: usize| own.iter().map(move |one| one.seconds[arm][round].ln());
     let means = |arm: usize| -> Option<Vec<f64>> {
@@ -246,16 +247,16 @@ mod tests {
 
     /// A program of ten rounds, which differ a little, with the kernel's own slice of 3 ms and with
     /// 1 and 100 ms.
-    fn trained(factor: f64, with: [f64; 2]) -> Trained {
+    fn trained(factor: f64, with: [f64; 2]) -> TrainingProgram {
         let text = "[[program]]\ncommand = ['cg']";
         let workload = Workload::parse(text, "/tmp/jobs.toml".as_ref()).unwrap();
         let rounds =
             |seconds: f64| (0..10).map(|i| seconds * (1.0 + 2e-3 * f64::from(i * 7 % 5))).collect();
         let seconds = [1.0, with[0], with[1]].map(rounds).to_vec();
-        Trained { spec: workload.programs[0].clone(), factors: vec![factor], seconds }
+        TrainingProgram { spec: workload.programs[0].clone(), factors: vec![factor], seconds }
     }
 
-    fn table(programs: &[Trained]) -> Vec<(u64, &'static str)> {
+    fn table(programs: &[TrainingProgram]) -> Vec<(u64, &'static str)> {
         let [short, kernel, long] = [1, 3, 100].map(Nanos::from_millis);
         let rows = derive(programs, &[short, long], kernel);
         if let Ok(table) = Quanta::parse(&file(&rows, "a \"fast\" one\n[[row]]")) {
@@ -271,7 +272,7 @@ mod tests {
         let (of_low, of_high) = ((100, "measured"), (1, "measured"));
         assert_eq!(rows, [low, of_low, low, high, high, of_high, high, high, high, high]);
         assert_eq!(table(&[trained(0.3, [1.0, 0.5]), trained(0.31, [0.5, 1.0])])[2], of_low);
-        assert_eq!(table(&[Trained { factors: vec![], ..trained(0.5, [0.5; 2]) }]), []);
+        assert_eq!(table(&[TrainingProgram { factors: vec![], ..trained(0.5, [0.5; 2]) }]), []);
     }
 
     /// 0.5 and 1.7 make 0.92, and 0.9 twice makes 0.9.

@@ -34,7 +34,7 @@ pub(crate) use measure::memory_peak;
 use options::RunOptions;
 pub use pace::MOST_EVENTS;
 pub use params::params;
-use simulator::{Prepared, Scene, Simulator, tell_unscaled};
+use simulator::{PreparedPrograms, Scene, Simulator, tell_unscaled};
 pub use simulator::{SEED, machine};
 pub use slowdowns::slowdowns;
 pub use this::THIS;
@@ -55,7 +55,7 @@ pub fn simulate(args: &RunOptions) -> Result<ExitCode, Failure> {
     let mut simulator = Simulator::new(&scene)?;
     let workload = source::simulated(args.workload.as_deref(), &simulator.session)?;
     simulator.pace.most_events = args.max_events;
-    let Prepared { jobs, mut profiles } = simulator.prepare(&workload)?;
+    let PreparedPrograms { jobs, mut profiles } = simulator.prepare(&workload)?;
     if args.no_solo {
         tell_unscaled(&workload, &[scene.policy]);
     }

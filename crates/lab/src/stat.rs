@@ -8,4 +8,4 @@ mod show;
 
 pub use arrivals::Arrivals;
 pub use counted::Counted;
-pub use show::Document;
+pub use show::StatDocument;

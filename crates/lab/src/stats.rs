@@ -36,12 +36,12 @@ struct Input {
 pub struct Stats {
     schema: &'static str,
     over: Option<String>,
-    variants: BTreeMap<String, Variant>,
+    variants: BTreeMap<String, VariantStats>,
 }
 
 /// What the measurements of a variant show.
 #[derive(Debug, Serialize)]
-struct Variant {
+struct VariantStats {
     /// In the unit of the measurements, with an interval of 95 %.
     median: Option<Estimate>,
     /// Over the other variant, pair by pair, with an interval of 98 %.
@@ -67,7 +67,7 @@ impl Stats {
             let base = base.filter(|_| over.as_ref() != Some(name));
             let ratio = base.and_then(|base| comparison(times, base));
             let verdict = ratio.map(|ratio| ratio.verdict());
-            (name.clone(), Variant { median: median_estimate(times), ratio, verdict })
+            (name.clone(), VariantStats { median: median_estimate(times), ratio, verdict })
         };
         let variants = rounds.iter().map(judged).collect();
         Ok(Stats { schema: SCHEMA, over, variants })
@@ -76,7 +76,7 @@ impl Stats {
     /// A line for each variant.
     pub fn lines(&self) -> Vec<String> {
         let over = self.over.as_deref().unwrap_or_default();
-        let line = |(name, variant): (&String, &Variant)| {
+        let line = |(name, variant): (&String, &VariantStats)| {
             let median = variant.median.map(|median| format!("median {median}"));
             let ratio = variant.ratio.map(|ratio| format!("{ratio} of {}", shown(over)));
             let said: Vec<String> = median.into_iter().chain(ratio).collect();

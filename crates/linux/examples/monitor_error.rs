@@ -17,7 +17,7 @@ use cosched_linux::kernel::clock::Clock;
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::observe::monitor::interval::{Intervals, ProgramUse, by_program};
 use cosched_linux::observe::monitor::kernel::KernelMonitor;
-use cosched_linux::observe::monitor::{Activity, Monitor};
+use cosched_linux::observe::monitor::{Monitor, ThreadActivity};
 
 /// Kernels of `workloads/`, with their options.
 const PROGRAMS: [(&str, &str); 9] = [
@@ -111,7 +111,7 @@ fn row(name: &str, threads: usize, seen: &[[ProgramUse; 2]]) -> String {
         seen.iter().map(|uses| of(&uses[monitor])).sum::<f64>() / seen.len() as f64
     };
     let locks = |uses: &ProgramUse| 100.0 * uses.lock_contention().unwrap_or(0.0);
-    let queued = |uses: &ProgramUse| 100.0 * uses.share(Activity::Runnable).unwrap_or(0.0);
+    let queued = |uses: &ProgramUse| 100.0 * uses.share(ThreadActivity::Runnable).unwrap_or(0.0);
     let switches = |uses: &ProgramUse| (uses.voluntary + uses.involuntary) as f64;
     let differences = seen.iter().map(|uses| (locks(&uses[1]) - locks(&uses[0])).abs());
     format!(

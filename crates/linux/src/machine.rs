@@ -72,7 +72,7 @@ use crate::safety::sentinel::Sentinel;
 use crate::safety::undo::{self, Log, LogError, Restored};
 use barriers::States;
 pub use config::{Config, Job, Note, Origin};
-use guard::Guard;
+use guard::SentinelGuard;
 use inspect::Inspector;
 use observe::Observer;
 use orphans::Orphanage;
@@ -150,7 +150,7 @@ pub struct Linux {
     punctual: Punctual,
     run_cgroups: RunCgroups,
     log: Log,
-    guard: Guard,
+    guard: SentinelGuard,
     own_sessions: bool,
     turns: bool,
     moves: Moves,
@@ -260,7 +260,7 @@ impl Linux {
             own_session,
             run_cgroups,
             log,
-            guard: Guard::new(sentinel, config.executable),
+            guard: SentinelGuard::new(sentinel, config.executable),
             own_sessions,
             turns: config.turns,
             moves: Moves::default(),

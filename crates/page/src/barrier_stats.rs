@@ -71,17 +71,17 @@ impl BarrierTally {
     }
 
     /// The counts of this thread.
-    pub(crate) fn read(&self) -> BarrierStats {
+    pub(crate) fn read(&self) -> BarrierCounts {
         let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
         let [barriers, spun_briefly, spun, yielded, slept] = self.passages.each_ref().map(read);
         let [knew, nanoseconds, seen] = [&self.knew, &self.nanoseconds, &self.seen].map(read);
-        BarrierStats { barriers, spun_briefly, spun, yielded, slept, knew, nanoseconds, seen }
+        BarrierCounts { barriers, spun_briefly, spun, yielded, slept, knew, nanoseconds, seen }
     }
 }
 
 /// The counts of several threads together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BarrierStats {
+pub struct BarrierCounts {
     /// Barriers that were passed.
     pub barriers: u64,
     /// Waits that ended within the first checks.
@@ -101,12 +101,12 @@ pub struct BarrierStats {
 }
 
 /// The counts of two threads, or processes. A program's counts may be a lie, of any size.
-impl Add for BarrierStats {
-    type Output = BarrierStats;
+impl Add for BarrierCounts {
+    type Output = BarrierCounts;
 
-    fn add(self, other: BarrierStats) -> BarrierStats {
+    fn add(self, other: BarrierCounts) -> BarrierCounts {
         let sum = u64::saturating_add;
-        BarrierStats {
+        BarrierCounts {
             barriers: sum(self.barriers, other.barriers),
             spun_briefly: sum(self.spun_briefly, other.spun_briefly),
             spun: sum(self.spun, other.spun),
@@ -141,10 +141,10 @@ mod tests {
         tally.saw();
         let (knew, nanoseconds, seen) = (1, 100, 1);
         let expected =
-            BarrierStats { barriers, spun_briefly, spun, yielded, slept, knew, nanoseconds, seen };
+            BarrierCounts { barriers, spun_briefly, spun, yielded, slept, knew, nanoseconds, seen };
         assert_eq!(tally.read(), expected);
-        let lie = BarrierStats { barriers: u64::MAX, ..BarrierStats::default() };
-        assert_eq!(tally.read() + lie, BarrierStats { barriers: u64::MAX, ..expected });
+        let lie = BarrierCounts { barriers: u64::MAX, ..BarrierCounts::default() };
+        assert_eq!(tally.read() + lie, BarrierCounts { barriers: u64::MAX, ..expected });
     }
 
     #[test]

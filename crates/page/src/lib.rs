@@ -32,7 +32,7 @@
 mod barrier_stats;
 mod threads;
 
-pub use barrier_stats::{BarrierStats, BarrierTally, LINES, Passage};
+pub use barrier_stats::{BarrierCounts, BarrierTally, LINES, Passage};
 pub use threads::{ENTRIES, RunState, ThreadEntry, ThreadTable};
 
 use core::ops::Add;
@@ -116,8 +116,11 @@ impl Page {
     }
 
     /// What the program's threads have done at barriers of cosched's library.
-    pub fn barrier_stats(&self) -> BarrierStats {
-        self.threads.iter().map(BarrierTally::read).fold(BarrierStats::default(), BarrierStats::add)
+    pub fn barrier_stats(&self) -> BarrierCounts {
+        self.threads
+            .iter()
+            .map(BarrierTally::read)
+            .fold(BarrierCounts::default(), BarrierCounts::add)
     }
 
     /// How many moves of threads to other CPUs have begun; `None`: one is under way, and a thread
@@ -395,7 +398,7 @@ mod tests {
         for thread in [0, 1, LINES, usize::MAX] {
             page.tally(thread).unwrap().passed(Passage::Slept);
         }
-        assert_eq!(page.barrier_stats(), BarrierStats { slept: 4, ..BarrierStats::default() });
+        assert_eq!(page.barrier_stats(), BarrierCounts { slept: 4, ..BarrierCounts::default() });
     }
 
     #[test]

@@ -248,15 +248,15 @@ fn searched(
 }
 
 /// A figure of a combination.
-struct Figure {
+struct CombinationFigure {
     value: f64,
     /// The figure by the times of each round.
     rounds: Vec<f64>,
 }
 
-impl Figure {
+impl CombinationFigure {
     /// Whether it is not larger than another, as far as the rounds show.
-    fn is_as_small_as(&self, other: &Figure) -> bool {
+    fn is_as_small_as(&self, other: &CombinationFigure) -> bool {
         let pairs = self.rounds.iter().zip(&other.rounds);
         let differences: Vec<f64> = pairs.map(|(mine, theirs)| mine - theirs).collect();
         let error = median_error(&differences).unwrap_or(0.0);
@@ -267,8 +267,8 @@ impl Figure {
 /// A combination and its predictions.
 struct Judged {
     counts: Vec<u16>,
-    total: Figure,
-    worst: Figure,
+    total: CombinationFigure,
+    worst: CombinationFigure,
 }
 
 impl Judged {
@@ -278,7 +278,7 @@ impl Judged {
 }
 
 /// The combinations with the smallest figure, as far as the rounds show.
-fn smallest(all: Vec<Judged>, figure: fn(&Judged) -> &Figure) -> Vec<Judged> {
+fn smallest(all: Vec<Judged>, figure: fn(&Judged) -> &CombinationFigure) -> Vec<Judged> {
     let least =
         (0..all.len()).min_by(|a, b| figure(&all[*a]).value.total_cmp(&figure(&all[*b]).value));
     let Some(least) = least else { return all };
@@ -304,8 +304,8 @@ fn best(kind: Kind, programs: &[Candidate], tried: Vec<Vec<u16>>, cpus: usize) -
         let each: Vec<(f64, f64)> = each.map(|p| (p.total_seconds, p.worst())).collect();
         let (totals, worsts) = each.into_iter().unzip();
         Judged {
-            total: Figure { value: all.total_seconds, rounds: totals },
-            worst: Figure { value: all.worst(), rounds: worsts },
+            total: CombinationFigure { value: all.total_seconds, rounds: totals },
+            worst: CombinationFigure { value: all.worst(), rounds: worsts },
             counts,
         }
     };

@@ -57,13 +57,13 @@ use crate::kind::Options;
 use crate::unmanaged::Unmanaged;
 pub use choice::{Mode, ReasonCode};
 use inner::Inner;
-use interval::Interval;
+use interval::SampledInterval;
 use judgement::{Expected, expected, is_settled};
 use params::{Params, QUANTUM};
 use pause::Pause;
-use programs::{Programs, Ran, asked, present};
+use programs::{IntervalMode, Programs, asked, present};
 pub use reasons::AutoReason;
-use sampling::Sampling;
+use sampling::IntervalSampling;
 
 /// The measurements of each program.
 const MEASURES: [Measure; 2] = [Measure::UserTime, Measure::CpuTime];
@@ -71,7 +71,7 @@ const MEASURES: [Measure; 2] = [Measure::UserTime, Measure::CpuTime];
 /// The state in the picture above. `together` is how many CPUs were busy outside the kernel when
 /// all ran together last.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum State {
+enum AutoState {
     /// Not measured since the last time that there were too few programs for a decision: `None`.
     Together {
         together: Option<f64>,
@@ -86,11 +86,13 @@ enum State {
     },
 }
 
-impl State {
+impl AutoState {
     fn together(self) -> Option<f64> {
         match self {
-            State::Together { together } => together,
-            State::SoloProbes { together, .. } | State::InTurns { together } => Some(together),
+            AutoState::Together { together } => together,
+            AutoState::SoloProbes { together, .. } | AutoState::InTurns { together } => {
+                Some(together)
+            }
         }
     }
 }
@@ -114,9 +116,9 @@ pub(crate) const AUTO: Descriptor = Descriptor {
 pub(crate) struct Auto {
     options: Options,
     inner: Inner,
-    state: State,
+    state: AutoState,
     programs: Programs,
-    sampling: Sampling,
+    sampling: IntervalSampling,
     pause: Pause,
     /// The time of the whole machine that measuring has cost.
     explored: Nanos,
@@ -129,9 +131,9 @@ impl Auto {
         Auto {
             options: options.clone(),
             inner: Inner::new(Box::new(Unmanaged::together())),
-            state: State::Together { together: None },
+            state: AutoState::Together { together: None },
             programs: Programs::new(options.params.auto),
-            sampling: Sampling::new(),
+            sampling: IntervalSampling::new(),
             pause: Pause::new(options.params.auto),
             explored: Nanos::ZERO,
             last_reason: None,
@@ -143,47 +145,47 @@ impl Auto {
     }
 
     /// Handles the end of an interval: CPU times were read.
-    fn sampled(&mut self, did: &Interval, world: &World<'_>, plan: &mut Plan) {
+    fn sampled(&mut self, did: &SampledInterval, world: &World<'_>, plan: &mut Plan) {
         let params = self.params();
         let freezable: BTreeSet<_> =
             present(world).filter(|program| program.freezable).map(|program| program.id).collect();
         let own = did.of_those(|id| freezable.contains(&id));
         let own = own.without_queues_of(&self.inner.take_backfilled());
         let (ran, least) = match self.state {
-            State::Together { .. } => (Ran::Together, params.longest_probe),
-            State::SoloProbes { each, .. } => (Ran::Alone, each / 2),
-            State::InTurns { .. } => (Ran::InTurns, params.longest_probe),
+            AutoState::Together { .. } => (IntervalMode::Together, params.longest_probe),
+            AutoState::SoloProbes { each, .. } => (IntervalMode::Alone, each / 2),
+            AutoState::InTurns { .. } => (IntervalMode::InTurns, params.longest_probe),
         };
         self.programs.learn(&own, ran, least, world);
         let disturbed = self.sampling.take_disturbed();
         match self.state {
-            State::SoloProbes { together, .. } => self.end_probes(&own, together, world, plan),
-            State::Together { .. } if disturbed => {
+            AutoState::SoloProbes { together, .. } => self.end_probes(&own, together, world, plan),
+            AutoState::Together { .. } if disturbed => {
                 self.sampling.judged(false);
                 self.sample_in(params.sample, world);
             }
-            State::InTurns { .. } if disturbed => {
+            AutoState::InTurns { .. } if disturbed => {
                 self.sampling.judged(false);
                 self.sample_in(params.check, world);
             }
-            State::Together { .. } => {
+            AutoState::Together { .. } => {
                 let is_short = is_short(did, &params, world);
                 self.sampled_together(is_short, &own, world, plan);
             }
-            State::InTurns { together } => self.check_turns(&own, together, world, plan),
+            AutoState::InTurns { together } => self.check_turns(&own, together, world, plan),
         }
     }
 
     fn sampled_together(
         &mut self,
         is_short: bool,
-        own: &Interval,
+        own: &SampledInterval,
         world: &World<'_>,
         plan: &mut Plan,
     ) {
         self.sampling.judged(true);
         let together = own.busy(world.cpus.len());
-        self.state = State::Together { together: Some(together) };
+        self.state = AutoState::Together { together: Some(together) };
         let settled = self.settled(world).or((!is_short).then_some(ReasonCode::CpusIdle));
         if let Some(reason_code) = settled {
             self.tell(Mode::Corun, reason_code, None, world, plan);
@@ -204,7 +206,7 @@ impl Auto {
         let Params { shortest_probe, longest_probe, .. } = self.params();
         let each = self.params().probes / probes.max(1) as u64;
         let each = each.max(shortest_probe).min(longest_probe);
-        self.state = State::SoloProbes { each, together };
+        self.state = AutoState::SoloProbes { each, together };
         let options = Options { quantum: each, ..self.options.clone() };
         let policy = Rounds::new(&options, solo_probes, None);
         self.inner.change(Box::new(policy), self.programs.idle(world), true);
@@ -212,7 +214,13 @@ impl Auto {
         self.sample_in(each * probes as u64, world);
     }
 
-    fn end_probes(&mut self, own: &Interval, together: f64, world: &World<'_>, plan: &mut Plan) {
+    fn end_probes(
+        &mut self,
+        own: &SampledInterval,
+        together: f64,
+        world: &World<'_>,
+        plan: &mut Plan,
+    ) {
         self.pay(own, together, world);
         if let Some(reason_code) = self.settled(world) {
             return self.leave_turns(reason_code, world, plan);
@@ -226,7 +234,13 @@ impl Auto {
         }
     }
 
-    fn check_turns(&mut self, own: &Interval, together: f64, world: &World<'_>, plan: &mut Plan) {
+    fn check_turns(
+        &mut self,
+        own: &SampledInterval,
+        together: f64,
+        world: &World<'_>,
+        plan: &mut Plan,
+    ) {
         self.sampling.judged(true);
         if let Some(reason_code) = self.settled(world) {
             return self.leave_turns(reason_code, world, plan);
@@ -260,7 +274,7 @@ impl Auto {
     ) {
         let policy = Minwait::lending(&self.options);
         self.inner.change(Box::new(policy), self.programs.idle(world), false);
-        self.state = State::InTurns { together };
+        self.state = AutoState::InTurns { together };
         self.tell(Mode::Gangs, ReasonCode::GangsFill, Some(expected.in_turns), world, plan);
         // The end of the round, in which each program has a turn.
         let round = self.options.quantum * self.programs.competing(world).count() as u64;
@@ -285,16 +299,16 @@ impl Auto {
 
     fn leave_to_kernel(&mut self) {
         self.inner.change(Box::new(Unmanaged::together()), BTreeSet::new(), false);
-        self.state = State::Together { together: self.state.together() };
+        self.state = AutoState::Together { together: self.state.together() };
     }
 
     /// A program arrived or ended.
     fn mix_changed(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
         if let Some(reason_code) = self.settled_by_counts(world) {
-            if !matches!(self.state, State::Together { .. }) {
+            if !matches!(self.state, AutoState::Together { .. }) {
                 self.leave_to_kernel();
             }
-            self.state = State::Together { together: None };
+            self.state = AutoState::Together { together: None };
             self.sampling.stop();
             match world.programs.is_empty() {
                 true => self.last_reason = None,
@@ -312,7 +326,7 @@ impl Auto {
             self.pause.forget(world.now, self.params());
         }
         let disturbed = self.sampling.disturb(self.params().most_spoilt);
-        if matches!(self.state, State::Together { .. }) {
+        if matches!(self.state, AutoState::Together { .. }) {
             if self.last_reason.is_none() {
                 self.tell(Mode::Corun, ReasonCode::Begins, None, world, plan);
             }
@@ -338,7 +352,7 @@ impl Auto {
 
     /// Accounts for an interval's cost: the work that running together would have done in it and
     /// that was not done.
-    fn pay(&mut self, own: &Interval, together: f64, world: &World<'_>) {
+    fn pay(&mut self, own: &SampledInterval, together: f64, world: &World<'_>) {
         let busy = own.busy(world.cpus.len());
         let lost = if together > 0.0 { 1.0 - busy / together } else { 0.0 };
         self.explored += Nanos((own.seconds() * lost.clamp(0.0, 1.0) * 1e9) as u64);
@@ -397,7 +411,7 @@ fn solo_probes(units: &[Unit], cpus: usize) -> Vec<Gang> {
 }
 
 /// Whether threads wait for CPUs.
-fn is_short(did: &Interval, params: &Params, world: &World<'_>) -> bool {
+fn is_short(did: &SampledInterval, params: &Params, world: &World<'_>) -> bool {
     let cpus = world.cpus.len() as f64;
     match did.waiting() {
         Some(threads) => threads >= params.short * cpus,

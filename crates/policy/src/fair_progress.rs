@@ -71,13 +71,13 @@ use crate::gangs::greedy;
 use crate::gangs::placement::Placement;
 use crate::gangs::quantum::{QuantumRule, Weights};
 use crate::kind::Options;
-use knowledge::{Knowledge, Target};
-use mapping::{Member, places};
+use knowledge::{Knowledge, TrainingTarget};
+use mapping::{MappedProgram, places};
 pub use options::FairOptions;
 use params::Params;
 use present::{Present, RunningUnit, Trained};
 pub use reasons::FairReason;
-use selection::{WaitingUnit, select};
+use selection::{EligibleUnit, select};
 
 /// The only wake-up of this policy.
 const QUANTUM_ENDS: Token = Token(0);
@@ -229,17 +229,17 @@ impl FairProgress {
         let in_time =
             |length: Nanos| units.iter().all(|unit| waited(unit) + length + whole <= limit);
         let (chosen, length, trained) = match target.filter(|(_, length)| in_time(*length)) {
-            Some((Target { unit, sequential, .. }, length)) => {
+            Some((TrainingTarget { unit, sequential, .. }, length)) => {
                 let chosen = self.known.around(unit, units, length, world.cpus.len(), always);
                 (chosen, length, Some(sequential))
             }
             None => {
-                let progress = |unit| WaitingUnit {
+                let progress = |unit| EligibleUnit {
                     unit,
                     progress: self.known.progress(unit),
                     waited: waited(unit),
                 };
-                let all: Vec<WaitingUnit<'_>> = units.iter().map(progress).collect();
+                let all: Vec<EligibleUnit<'_>> = units.iter().map(progress).collect();
                 (self.known.select(&all, world.cpus.len(), whole, limit), whole, None)
             }
         };
@@ -296,7 +296,7 @@ impl FairProgress {
             .assignments
             .iter()
             .fold(*world.cpus, |free, assignment| free.difference(&assignment.cpus));
-        let member = |(unit, _): &(&Unit, FairReason)| Member {
+        let member = |(unit, _): &(&Unit, FairReason)| MappedProgram {
             cpus: unit.threads,
             traffic: self.known.traffic(unit),
             last: unit
@@ -304,7 +304,7 @@ impl FairProgress {
                 .filter_map(|id| world.program(id)?.cpus)
                 .fold(CpuSet::EMPTY, |all, cpus| all.union(&cpus)),
         };
-        let members: Vec<Member> = gang.iter().map(member).collect();
+        let members: Vec<MappedProgram> = gang.iter().map(member).collect();
         let found = places(&members, free, trained, self.placement, world.topology);
         for ((unit, why), cpus) in gang.iter().zip(found) {
             // The topology lacks some of the CPUs: better unplaced than not run.
@@ -344,8 +344,8 @@ impl FairProgress {
         }
         let standing = self.standing(units);
         let waits =
-            |unit| WaitingUnit { unit, progress: self.known.progress(unit), waited: Nanos::ZERO };
-        let all: Vec<WaitingUnit<'_>> = standing.iter().copied().map(waits).collect();
+            |unit| EligibleUnit { unit, progress: self.known.progress(unit), waited: Nanos::ZERO };
+        let all: Vec<EligibleUnit<'_>> = standing.iter().copied().map(waits).collect();
         let chosen = select(&all, free.len(), Nanos::ZERO, Nanos::NEVER);
         let gang: Vec<(&Unit, FairReason)> = chosen
             .iter()

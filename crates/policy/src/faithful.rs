@@ -82,7 +82,7 @@ pub(crate) const FAITHFUL: Descriptor = Descriptor {
 pub(crate) struct Faithful {
     options: FaithfulOptions,
     params: Params,
-    programs: BTreeMap<ProgramId, Tracked>,
+    programs: BTreeMap<ProgramId, MeasuredProgram>,
     guard: Option<Guard<Actuator>>,
     /// What is known of programs that have ended, by slot: the next ones there are the same.
     ended: BTreeMap<u16, Learned>,
@@ -92,7 +92,7 @@ pub(crate) struct Faithful {
 
 /// A program, and how often it is measured.
 #[derive(Clone, Copy, Debug)]
-struct Tracked {
+struct MeasuredProgram {
     stage: Stage,
     interval: Nanos,
     /// Its learned setting.
@@ -133,7 +133,7 @@ impl Faithful {
         let unless_fixed = if self.options.guard { first } else { usual };
         let interval = self.options.interval.unwrap_or(unless_fixed);
         let (stage, known) = (Stage::Alone, Learned::default());
-        self.programs.insert(id, Tracked { stage, interval, known });
+        self.programs.insert(id, MeasuredProgram { stage, interval, known });
         observe(id, &[Measure::Threads], interval, plan);
         self.count_threads(id, world, plan);
     }

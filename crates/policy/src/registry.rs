@@ -4,7 +4,7 @@ use cosched_core::{CpuSet, Policy, Topology};
 
 use crate::constant::Param;
 use crate::descriptor::{Descriptor, Need, OptionGroup};
-use crate::gangs::by_weight::ByWeight;
+use crate::gangs::by_weight::ByWeightPolicy;
 use crate::gangs::quantum::{LONGEST, SHORTEST};
 use crate::gangs::turns::Turns;
 use crate::gangs::{bandwidth, cgreedy, fcfs, gang, goals, greedy, minwait};
@@ -76,7 +76,7 @@ impl Kind {
         let turns = options.turns.unwrap_or(descriptor.turns);
         let by_weight = turns == Turns::Weight && descriptor.by_weight;
         let policy: Box<dyn Policy + Send> =
-            if by_weight { Box::new(ByWeight::new(freezes)) } else { freezes };
+            if by_weight { Box::new(ByWeightPolicy::new(freezes)) } else { freezes };
         Ok(if self.takes(OptionGroup::Goal) { Box::new(ReportsMolding(policy)) } else { policy })
     }
 }

@@ -64,9 +64,9 @@ use crate::params::Params as AllParams;
 pub use options::{ShufflingOptions, SortBy};
 use params::Params;
 pub use reasons::ShufflingReason;
-use round::{IntervalResult, Round, socket_of};
+use round::{IntervalResult, ShufflingRound, socket_of};
 pub use sockets::{GroupBy, Sockets, SocketsError};
-use tracked::Tracked;
+use tracked::ShuffledProgram;
 
 /// The socket of each thread that has one, by its position.
 type Homes = BTreeMap<ThreadId, usize>;
@@ -95,7 +95,7 @@ pub(crate) struct Shuffling {
     sockets: Vec<CpuSet>,
     /// The memory node of each socket, where it has one.
     nodes: Vec<Option<u16>>,
-    programs: BTreeMap<ProgramId, Tracked>,
+    programs: BTreeMap<ProgramId, ShuffledProgram>,
     /// It tries homes; the default, no homes, is the original masks.
     guard: Option<Guard<Arc<Homes>>>,
     /// Whether groups have helped programs that have ended, by slot: the next ones there are the
@@ -119,7 +119,7 @@ impl Shuffling {
             plan.run(id, Settings::default());
             plan.because(Some(id), SharedReason::LeftToKernel);
         }
-        self.programs.insert(id, Tracked::new(world.now));
+        self.programs.insert(id, ShuffledProgram::new(world.now));
         let period = self.options.interval;
         let observe = |measure| Observe { program: Some(id), measure, period };
         plan.observe.extend(self.options.measures().into_iter().map(observe));
@@ -193,7 +193,8 @@ impl Shuffling {
         }
         let (options, params) = (&self.options, &self.params);
         let (sockets, nodes, pages) = (&self.sockets[..], &self.nodes[..], &tracked.pages);
-        let round = Round { options, params, sockets, nodes, pages, threads, totals, length };
+        let round =
+            ShufflingRound { options, params, sockets, nodes, pages, threads, totals, length };
         let Some(result) = round.decide(&tracked.homes, world) else { return };
         self.follow(id, result, world, plan);
     }
@@ -342,7 +343,7 @@ impl Policy for Shuffling {
                 }
                 Cause::Woke(token) => {
                     if token == guard::MOMENT {
-                        self.programs.values_mut().for_each(Tracked::part);
+                        self.programs.values_mut().for_each(ShuffledProgram::part);
                     }
                     self.guard.iter_mut().for_each(|guard| guard.woke(token, world, plan));
                 }

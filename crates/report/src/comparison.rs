@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::disturbance::disturbed_rounds;
 use crate::history::History;
-use crate::variant::Variant;
-use check::{Fault, alike};
+use crate::variant::VariantRuns;
+use check::{ComparisonFault, alike};
 
 /// The version of the JSON that is written and read.
 pub const SCHEMA: &str = "cosched-compare/4";
@@ -200,7 +200,7 @@ pub enum ComparisonError {
     )]
     Impossible {
         /// The field, and what is wrong with it.
-        fault: Fault,
+        fault: ComparisonFault,
     },
 }
 
@@ -245,12 +245,12 @@ impl Comparison {
     /// # Errors
     /// Unless all runs are complete, of one workload and on one machine, and each variant has as
     /// many.
-    pub fn of(variants: &[Variant]) -> Result<Comparison, Incomparable> {
+    pub fn of(variants: &[VariantRuns]) -> Result<Comparison, Incomparable> {
         alike(variants)?;
         Comparison::of_checked(variants).ok_or(Incomparable::NoRun)
     }
 
-    fn of_checked(variants: &[Variant]) -> Option<Comparison> {
+    fn of_checked(variants: &[VariantRuns]) -> Option<Comparison> {
         let first = variants.first()?;
         let rounds = first.runs.len();
         let model = first.runs.first()?;
@@ -278,7 +278,7 @@ fn yes() -> bool {
 
 /// The variant with which the others are compared.
 struct First<'a> {
-    variant: &'a Variant,
+    variant: &'a VariantRuns,
     /// Programs that failed, over all rounds.
     failed: usize,
     samples: RoundFigures,
@@ -290,7 +290,7 @@ fn failures(runs: &[RunResult]) -> usize {
 }
 
 impl Compared {
-    fn of(variant: &Variant, first: Option<&First<'_>>) -> Option<Compared> {
+    fn of(variant: &VariantRuns, first: Option<&First<'_>>) -> Option<Compared> {
         let samples = RoundFigures::of(&variant.runs);
         let failed = failures(&variant.runs);
         let against = match first {
@@ -324,7 +324,7 @@ impl Compared {
 
 impl Against {
     fn of(
-        variant: &Variant,
+        variant: &VariantRuns,
         own: &RoundFigures,
         failed: usize,
         first: &First<'_>,

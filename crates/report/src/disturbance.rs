@@ -6,7 +6,7 @@
 use cosched_results::result::{ProgramResult, RunResult};
 
 use crate::history::nanos;
-use crate::variant::Variant;
+use crate::variant::VariantRuns;
 use crate::words;
 
 /// A run is disturbed if other processes used at least this part of its CPUs...
@@ -60,7 +60,7 @@ pub fn is_busy(used: f64, cpus: usize) -> bool {
 }
 
 /// The rounds of a comparison, counted from 1, in which a run was disturbed.
-pub fn disturbed_rounds(variants: &[Variant]) -> Vec<usize> {
+pub fn disturbed_rounds(variants: &[VariantRuns]) -> Vec<usize> {
     let rounds = variants.iter().map(|variant| variant.runs.len()).max().unwrap_or_default();
     let is_one = |round: &usize| {
         variants.iter().filter_map(|variant| variant.runs.get(*round)).any(is_disturbed)
@@ -77,7 +77,7 @@ pub(crate) fn decides(disturbed: usize, rounds: usize) -> bool {
 pub(crate) const NOT_FOR_IDLE: &str = "so these figures cannot be carried over to an idle machine";
 
 /// Which rounds of a comparison were disturbed, by how much, and what follows; `None`: none.
-pub fn disturbed_rounds_in_words(variants: &[Variant]) -> Option<String> {
+pub fn disturbed_rounds_in_words(variants: &[VariantRuns]) -> Option<String> {
     let rounds = disturbed_rounds(variants);
     let runs = || variants.iter().flat_map(|variant| &variant.runs);
     let cpus = runs().next()?.machine.cpus;
@@ -188,9 +188,9 @@ mod tests {
                 others_cpu_seconds: Some(if *taken { 0.9 } else { 0.0 }),
                 ..testkit::gang()
             };
-            Variant { name: "linux".into(), runs: disturbed.iter().map(run).collect() }
+            VariantRuns { name: "linux".into(), runs: disturbed.iter().map(run).collect() }
         };
-        let said = |variants: &[Variant]| disturbed_rounds_in_words(variants);
+        let said = |variants: &[VariantRuns]| disturbed_rounds_in_words(variants);
         assert_eq!(said(&[variant(&[false, false])]), None);
         let two = [variant(&[true, false, false]), variant(&[false, false, true])];
         assert_eq!(

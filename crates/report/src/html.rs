@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use crate::comparison::Comparison;
 use crate::panels::{Panel, Plot, SnapshotPlot, Table};
-use crate::report::{Report, Shown};
+use crate::report::{Report, ShownVariant};
 use crate::svg::{self, escaped};
 use crate::{colours, disturbance, molding, panels, spent, words};
 
@@ -79,7 +79,7 @@ fn style() -> String {
 }
 
 /// Links to the sections.
-fn contents(compared: bool, shown: &[Shown<'_>]) -> String {
+fn contents(compared: bool, shown: &[ShownVariant<'_>]) -> String {
     let comparison = compared.then(|| "<li><a href=\"#comparison\">Comparison</a></li>".to_owned());
     let variants = shown.iter().enumerate().map(|(i, shown)| {
         format!("<li><a href=\"#variant-{i}\">{}</a></li>", escaped(&shown.variant.name))
@@ -143,7 +143,7 @@ fn compared(comparison: &Comparison) -> String {
     )
 }
 
-fn section(i: usize, shown: &Shown<'_>, data: &mut Vec<Value>) -> String {
+fn section(i: usize, shown: &ShownVariant<'_>, data: &mut Vec<Value>) -> String {
     let disturbed = disturbance::sentence(shown.run).map(|sentence| format!(" {sentence}"));
     let verdict = summed_up(&(spent::verdict(shown.run) + &disturbed.unwrap_or_default()));
     let figures: String = shown

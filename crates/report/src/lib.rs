@@ -5,7 +5,7 @@
 //! touches no file. Everything is a pure function from results to text or bytes, so the same result
 //! always gives the same picture.
 //!
-//! A [`Report`] compares several [`Variant`]s in a [`Comparison`]. It shows
+//! A [`Report`] compares several [`VariantRuns`]s in a [`Comparison`]. It shows
 //! a run of each in [`panels`], which become [SVG](svg) for a paper or one [HTML page](html).
 
 #![forbid(unsafe_code)]
@@ -41,4 +41,4 @@ pub mod words;
 pub use comparison::{Comparison, Incomparable};
 pub use report::Report;
 pub use trace::{Trace, is_trace, trace};
-pub use variant::Variant;
+pub use variant::VariantRuns;

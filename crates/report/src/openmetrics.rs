@@ -12,7 +12,7 @@ use cosched_results::live::{ChosenSlice, Forward, LiveState, Shuffled, Snapshot,
 
 /// The text for one answer to a scraper.
 pub fn text(snapshot: &Snapshot) -> String {
-    let mut page = Page(String::new());
+    let mut page = MetricsPage(String::new());
     let pid = snapshot.pid.to_string();
     page.family("cosched_run", "info", None, "The current run.");
     let mut about =
@@ -87,7 +87,7 @@ pub fn text(snapshot: &Snapshot) -> String {
 
 /// The metrics of policies that choose time slices: the slices, the figures for which they were
 /// chosen, and how threads are scheduled. An unknown figure has no sample.
-fn slices(page: &mut Page, snapshot: &Snapshot) {
+fn slices(page: &mut MetricsPage, snapshot: &Snapshot) {
     let chosen = || {
         let alive = |program: &&Standing| program.state != LiveState::Ended;
         let programs = snapshot.programs.iter().filter(alive);
@@ -123,7 +123,7 @@ fn slices(page: &mut Page, snapshot: &Snapshot) {
 }
 
 /// The metrics of policies that move threads between groups of CPUs: how often, and why.
-fn moves(page: &mut Page, snapshot: &Snapshot) {
+fn moves(page: &mut MetricsPage, snapshot: &Snapshot) {
     let shuffled = || {
         let alive = |program: &&Standing| program.state != LiveState::Ended;
         let programs = snapshot.programs.iter().filter(alive);
@@ -149,7 +149,7 @@ fn moves(page: &mut Page, snapshot: &Snapshot) {
 
 /// The metrics of policies that equalise slowdowns: the progress of programs, and the cost of
 /// measuring it.
-fn forward(page: &mut Page, snapshot: &Snapshot) {
+fn forward(page: &mut MetricsPage, snapshot: &Snapshot) {
     let come = || {
         let alive = |program: &&Standing| program.state != LiveState::Ended;
         let programs = snapshot.programs.iter().filter(alive);
@@ -187,7 +187,7 @@ fn forward(page: &mut Page, snapshot: &Snapshot) {
 
 /// The barrier statistics, where threads wait at barriers of cosched: how many they passed, and how
 /// their waits ended.
-fn barrier_stats(page: &mut Page, snapshot: &Snapshot) {
+fn barrier_stats(page: &mut MetricsPage, snapshot: &Snapshot) {
     let stats = || {
         let programs = snapshot.programs.iter();
         programs.filter_map(|program| Some((program.name.as_str(), program.barrier_stats?)))
@@ -239,9 +239,9 @@ fn sample_name(family: &str, kind: &str) -> String {
     }
 }
 
-struct Page(String);
+struct MetricsPage(String);
 
-impl Page {
+impl MetricsPage {
     fn family(&mut self, name: &str, kind: &str, unit: Option<&str>, help: &str) {
         self.line(format_args!("# TYPE {name} {kind}"));
         if let Some(unit) = unit {

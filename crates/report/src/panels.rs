@@ -27,7 +27,7 @@ mod times;
 use cosched_results::result::RunResult;
 
 pub use compared::compared;
-pub use courses::{Course, Courses, Mark, Point};
+pub use courses::{Course, CoursePoint, Courses, TrialMark};
 pub use panel::{Bar, Dot, Dots, Panel, Plot, Stack, Steps, Table};
 pub(crate) use panel::{INTERFERENCE, STOPPED, WAITING};
 pub use snapshot::{Lane, Rows, SnapshotPlot};

@@ -4,7 +4,7 @@ use cosched_results::result::RunResult;
 
 use crate::comparison::Comparison;
 use crate::panels::{self, Panel, Plot};
-use crate::variant::Variant;
+use crate::variant::VariantRuns;
 use crate::{html, svg};
 
 /// A report as data.
@@ -17,15 +17,15 @@ pub struct Report {
     /// The comparison of the variants, where they can be compared.
     pub comparison: Option<Comparison>,
     /// The variants one by one.
-    pub variants: Vec<Variant>,
+    pub variants: Vec<VariantRuns>,
     /// The time that the snapshots show, seconds; `None`, or beyond the end of a run: the whole
     /// run.
     pub window: Option<(f64, f64)>,
 }
 
 /// The part of a report about a variant.
-pub(crate) struct Shown<'a> {
-    pub(crate) variant: &'a Variant,
+pub(crate) struct ShownVariant<'a> {
+    pub(crate) variant: &'a VariantRuns,
     /// Its name in addresses and file names, unique.
     pub(crate) slug: String,
     /// The run that is shown.
@@ -43,7 +43,7 @@ impl Report {
     pub fn plots(&self) -> Vec<(String, String)> {
         let compared = self.comparison.iter().flat_map(panels::compared);
         let compared = compared.map(|panel| ("comparison".to_owned(), panel));
-        let shown = self.shown().into_iter().flat_map(|Shown { slug, panels, .. }| {
+        let shown = self.shown().into_iter().flat_map(|ShownVariant { slug, panels, .. }| {
             panels.into_iter().map(move |panel| (slug.clone(), panel))
         });
         compared
@@ -53,12 +53,12 @@ impl Report {
     }
 
     /// The names of the pictures of a variant, in the order in which they are shown.
-    pub fn sections(&self, variant: &Variant) -> Vec<&'static str> {
+    pub fn sections(&self, variant: &VariantRuns) -> Vec<&'static str> {
         variant.typical().map_or(Vec::new(), |run| panels::of(run).iter().map(|p| p.id).collect())
     }
 
-    pub(crate) fn shown(&self) -> Vec<Shown<'_>> {
-        let mut shown: Vec<Shown<'_>> = Vec::new();
+    pub(crate) fn shown(&self) -> Vec<ShownVariant<'_>> {
+        let mut shown: Vec<ShownVariant<'_>> = Vec::new();
         for variant in &self.variants {
             let Some(run) = variant.typical() else { continue };
             let slug = slug(&variant.name);
@@ -66,7 +66,7 @@ impl Report {
             let slug = if taken { format!("{}-{slug}", shown.len() + 1) } else { slug };
             let mut panels = panels::of(run);
             panels.iter_mut().for_each(|panel| self.turn_to_window(panel));
-            shown.push(Shown { variant, slug, run, panels });
+            shown.push(ShownVariant { variant, slug, run, panels });
         }
         shown
     }

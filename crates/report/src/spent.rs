@@ -27,7 +27,7 @@ pub struct Spent {
 
 /// What begins (1) or ends (-1) at a time.
 #[derive(Clone, Copy, Debug, Default)]
-struct Change {
+struct PresenceChange {
     at: Nanos,
     present: i32,
     frozen: i32,
@@ -40,7 +40,7 @@ impl Spent {
     pub fn of(result: &RunResult) -> Spent {
         let changes = changes(result);
         let mut spent = Spent::default();
-        let mut now = Change::default();
+        let mut now = PresenceChange::default();
         let by_weight = result.programs.iter().any(|program| !program.turns.is_empty());
         for change in changes {
             let time = change.at - now.at;
@@ -54,7 +54,7 @@ impl Spent {
                 _ if started == 1 => spent.queued += time,
                 _ => spent.together += time,
             }
-            now = Change {
+            now = PresenceChange {
                 at: change.at,
                 present: now.present + change.present,
                 frozen: now.frozen + change.frozen,
@@ -128,15 +128,15 @@ pub fn verdict(run: &RunResult) -> String {
 }
 
 /// All changes, in order of time.
-fn changes(result: &RunResult) -> Vec<Change> {
+fn changes(result: &RunResult) -> Vec<PresenceChange> {
     let history = History::of(result);
     let kept_from = nanos(result.kept_from_seconds.unwrap_or_default());
     let mut changes = Vec::new();
-    let mut add = |from: Nanos, to: Nanos, what: Change| {
+    let mut add = |from: Nanos, to: Nanos, what: PresenceChange| {
         let from = from.max(kept_from);
         if from < to {
-            changes.push(Change { at: from, ..what });
-            changes.push(Change {
+            changes.push(PresenceChange { at: from, ..what });
+            changes.push(PresenceChange {
                 at: to,
                 present: -what.present,
                 frozen: -what.frozen,
@@ -155,11 +155,11 @@ fn changes(result: &RunResult) -> Vec<Change> {
             add(
                 phase.from,
                 phase.to.min(end),
-                Change { present: 1, frozen, unstarted, ..Change::default() },
+                PresenceChange { present: 1, frozen, unstarted, ..PresenceChange::default() },
             );
         }
         for (from, to) in &program.turns {
-            let in_turn = Change { in_turn: 1, ..Change::default() };
+            let in_turn = PresenceChange { in_turn: 1, ..PresenceChange::default() };
             add(nanos(*from), nanos(*to), in_turn);
         }
     }

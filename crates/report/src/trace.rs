@@ -28,7 +28,7 @@ use cosched_results::result::{RunResult, Simulation};
 
 use crate::history::{Activity, History, Phase, PlannedQuantum, changes, nanos, runs};
 use crate::{treatment, words};
-use perfetto::{Note, Track, Writer};
+use perfetto::{DebugAnnotation, TraceWriter, Track};
 
 /// The first group of tracks.
 const PROGRAMS: &str = "cosched: programs";
@@ -49,7 +49,7 @@ pub struct Trace {
 /// The trace of a run, in Perfetto's TrackEvent format.
 pub fn trace(result: &RunResult) -> Trace {
     let history = History::of(result);
-    let mut writer = Writer::default();
+    let mut writer = TraceWriter::default();
     programs(&history, &mut writer);
     cpus(&history, &mut writer);
     scheduler(&history, &mut writer);
@@ -60,12 +60,12 @@ pub fn trace(result: &RunResult) -> Trace {
 /// Whether a file that begins like this is a trace of cosched: all traces have the same first
 /// packet.
 pub fn is_trace(beginning: &[u8]) -> bool {
-    let mut writer = Writer::default();
+    let mut writer = TraceWriter::default();
     writer.group(PROGRAMS);
     beginning.starts_with(&writer.into_bytes())
 }
 
-fn programs(history: &History<'_>, writer: &mut Writer) {
+fn programs(history: &History<'_>, writer: &mut TraceWriter) {
     let group = writer.group(PROGRAMS);
     for (slot, program) in history.result.programs.iter().enumerate() {
         let track = writer.track(group, &program.name);
@@ -88,7 +88,7 @@ fn programs(history: &History<'_>, writer: &mut Writer) {
 
 /// The tracks below a program for which time slices were chosen: its lock contention, its time
 /// slice, and how its threads were scheduled.
-fn treatment(history: &History<'_>, slot: usize, group: Track, writer: &mut Writer) {
+fn treatment(history: &History<'_>, slot: usize, group: Track, writer: &mut TraceWriter) {
     let changes = treatment::changes(history.result, slot);
     let Some(end) = history.phases(slot).last().map(|phase| phase.to) else { return };
     if changes.is_empty() {
@@ -115,7 +115,7 @@ fn treatment(history: &History<'_>, slot: usize, group: Track, writer: &mut Writ
 }
 
 /// Where a program ran in a phase, and why it ran or waited.
-fn notes(history: &History<'_>, slot: usize, phase: &Phase) -> Vec<Note> {
+fn notes(history: &History<'_>, slot: usize, phase: &Phase) -> Vec<DebugAnnotation> {
     let mut notes = Vec::new();
     let sent = match phase.state {
         Activity::Running(cpus) => {
@@ -130,7 +130,7 @@ fn notes(history: &History<'_>, slot: usize, phase: &Phase) -> Vec<Note> {
     notes
 }
 
-fn cpus(history: &History<'_>, writer: &mut Writer) {
+fn cpus(history: &History<'_>, writer: &mut TraceWriter) {
     let running: Vec<(Phase, usize)> = history.running().collect();
     let group = writer.group("cosched: CPUs");
     for cpu in cpus_of(history).iter() {
@@ -173,7 +173,7 @@ fn cpus_of(history: &History<'_>) -> CpuSet {
     cpus
 }
 
-fn scheduler(history: &History<'_>, writer: &mut Writer) {
+fn scheduler(history: &History<'_>, writer: &mut TraceWriter) {
     let result = history.result;
     let group = writer.group("cosched: scheduler");
     let run = writer.track(group, "run");
@@ -192,7 +192,7 @@ fn scheduler(history: &History<'_>, writer: &mut Writer) {
     counters(history, group, writer);
 }
 
-fn quantum_slice(quantum: &PlannedQuantum, track: Track, writer: &mut Writer) {
+fn quantum_slice(quantum: &PlannedQuantum, track: Track, writer: &mut TraceWriter) {
     let name = words::place(quantum.round, quantum.gang, quantum.gangs);
     let notes = [
         note("number", quantum.number.to_string()),
@@ -202,7 +202,7 @@ fn quantum_slice(quantum: &PlannedQuantum, track: Track, writer: &mut Writer) {
 }
 
 /// The programs that are to run, in short, and every reason.
-fn decision_in_words(history: &History<'_>, reasons: &[Reason]) -> (String, Vec<Note>) {
+fn decision_in_words(history: &History<'_>, reasons: &[Reason]) -> (String, Vec<DebugAnnotation>) {
     let mut running: Vec<String> = Vec::new();
     let mut notes = Vec::new();
     for reason in reasons {
@@ -225,7 +225,7 @@ fn decision_in_words(history: &History<'_>, reasons: &[Reason]) -> (String, Vec<
     (name, notes)
 }
 
-fn counters(history: &History<'_>, group: Track, writer: &mut Writer) {
+fn counters(history: &History<'_>, group: Track, writer: &mut TraceWriter) {
     let programs = &history.result.programs;
     let of_state = |is_counted: fn(Activity) -> bool| {
         let all = (0..programs.len())
@@ -249,7 +249,7 @@ fn counters(history: &History<'_>, group: Track, writer: &mut Writer) {
 }
 
 /// The facts about the run as a whole.
-fn whole(result: &RunResult) -> Vec<Note> {
+fn whole(result: &RunResult) -> Vec<DebugAnnotation> {
     let (metrics, simulation) = (&result.metrics, result.simulation.as_ref());
     let quantum = result.quantum_seconds.map(|quantum| words::span(nanos(quantum)));
     let known = [
@@ -274,6 +274,6 @@ fn whole(result: &RunResult) -> Vec<Note> {
     known.into_iter().filter_map(|(name, text)| Some(note(name, text?))).collect()
 }
 
-fn note(name: &str, text: impl Into<String>) -> Note {
+fn note(name: &str, text: impl Into<String>) -> DebugAnnotation {
     (name.to_owned(), text.into())
 }

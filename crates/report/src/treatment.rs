@@ -11,7 +11,7 @@ pub(crate) use cosched_core::format::actuator as name;
 
 /// A change.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Change {
+pub(crate) struct TreatmentChange {
     /// When it was decided, since the run began.
     pub(crate) at: Nanos,
     /// Its reasons, in the order in which they were given: a trial may end and the next one begin.
@@ -20,7 +20,7 @@ pub(crate) struct Change {
     pub(crate) now: Treatment,
 }
 
-impl Change {
+impl TreatmentChange {
     /// Its reasons in words.
     pub(crate) fn because(&self) -> String {
         self.whys.iter().map(words::reason).collect::<Vec<_>>().join("; ")
@@ -28,7 +28,7 @@ impl Change {
 }
 
 /// The changes in order of time; none before the first slice was chosen.
-pub(crate) fn changes(run: &RunResult, slot: usize) -> Vec<Change> {
+pub(crate) fn changes(run: &RunResult, slot: usize) -> Vec<TreatmentChange> {
     let mut now = Treatment::default();
     let mut changes = Vec::new();
     for decision in &run.decisions {
@@ -44,7 +44,7 @@ pub(crate) fn changes(run: &RunResult, slot: usize) -> Vec<Change> {
             }
         }
         if !whys.is_empty() && (had || now.chosen.is_some()) {
-            changes.push(Change { at: nanos(decision.at_seconds), whys, now });
+            changes.push(TreatmentChange { at: nanos(decision.at_seconds), whys, now });
         }
     }
     changes
@@ -85,7 +85,9 @@ mod tests {
     #[test]
     fn changes_begin_with_the_first_slice() {
         let described = |run: &RunResult, slot| -> Vec<(u64, String)> {
-            let words = |change: &Change| (change.at.0 / 1_000_000, in_words(&change.now).unwrap());
+            let words = |change: &TreatmentChange| {
+                (change.at.0 / 1_000_000, in_words(&change.now).unwrap())
+            };
             changes(run, slot).iter().map(words).collect()
         };
         let run = testkit::faithful();

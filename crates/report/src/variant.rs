@@ -4,14 +4,14 @@ use cosched_results::result::RunResult;
 
 /// A variant: a policy, or a rival such as `passive`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Variant {
+pub struct VariantRuns {
     /// Its name, unique in a report.
     pub name: String,
     /// Its run in each round.
     pub runs: Vec<RunResult>,
 }
 
-impl Variant {
+impl VariantRuns {
     /// The run to show: the one with the median total time (of two in the middle, the shorter one).
     pub fn typical(&self) -> Option<&RunResult> {
         let mut sorted: Vec<&RunResult> = self.runs.iter().collect();
@@ -29,8 +29,8 @@ mod tests {
     fn the_typical_run_has_the_median_total_time() {
         let runs = [5.0, 1.0, 3.0, 9.0]
             .map(|total_seconds| RunResult { total_seconds, ..testkit::gang() });
-        let variant = Variant { name: "gang".into(), runs: runs.to_vec() };
+        let variant = VariantRuns { name: "gang".into(), runs: runs.to_vec() };
         assert_eq!(variant.typical().unwrap().total_seconds, 3.0);
-        assert_eq!(Variant { runs: Vec::new(), ..variant }.typical(), None);
+        assert_eq!(VariantRuns { runs: Vec::new(), ..variant }.typical(), None);
     }
 }

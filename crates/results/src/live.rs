@@ -358,10 +358,10 @@ impl Snapshot {
     /// When the line is damaged or has another schema than [`SCHEMA`].
     pub fn from_json(line: &str) -> Result<Snapshot, NoSnapshot> {
         #[derive(Deserialize)]
-        struct Version {
+        struct SnapshotVersion {
             schema: String,
         }
-        let version: Version = serde_json::from_str(line)?;
+        let version: SnapshotVersion = serde_json::from_str(line)?;
         match version.schema.as_str() {
             SCHEMA | EARLIER_SCHEMA => Ok(serde_json::from_str(line)?),
             _ => Err(NoSnapshot::OtherSchema(version.schema)),

@@ -448,7 +448,7 @@ impl RunResult {
     /// that cannot be read.
     pub fn read(text: &[u8], path: &Path) -> Result<RunResult, ResultError> {
         #[derive(Deserialize)]
-        struct Version {
+        struct ResultVersion {
             schema: Option<String>,
         }
         let file = || path.to_owned();
@@ -458,7 +458,7 @@ impl RunResult {
         if text.trim_ascii_start().first().is_some_and(|first| *first != b'{') {
             return no_result("it is no JSON object".to_owned());
         }
-        let version: Version = serde_json::from_slice(text).map_err(damaged)?;
+        let version: ResultVersion = serde_json::from_slice(text).map_err(damaged)?;
         match version.schema {
             Some(found) if found == SCHEMA || EARLIER_SCHEMAS.contains(&found.as_str()) => {}
             Some(found) if found.starts_with(ANY_SCHEMA) => {

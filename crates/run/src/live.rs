@@ -38,7 +38,7 @@ use sockets::OwnSocket;
 pub use sockets::{MetricsAt, remove_left, running};
 
 /// A run that is shown.
-pub struct Live {
+pub struct ShownRun {
     board: Board,
     user_requests: Arc<UserRequests>,
     roots: Roots,
@@ -48,7 +48,7 @@ pub struct Live {
     _server: Server,
 }
 
-impl Live {
+impl ShownRun {
     /// Opens the endpoints. It must be done before there is a machine: see
     /// [`cosched_linux::kernel::background`].
     ///
@@ -60,7 +60,7 @@ impl Live {
         programs: Vec<ProgramSetup>,
         metrics: Option<&MetricsAt>,
         talk: Talk,
-    ) -> Result<Live, Failure> {
+    ) -> Result<ShownRun, Failure> {
         let mut endpoints = Vec::new();
         if let Some(at) = metrics {
             let (endpoint, address) = at.open().map_err(Failure::input)?;
@@ -82,7 +82,7 @@ impl Live {
         let server =
             Server::start(endpoints, &handover, &user_requests, cpu).map_err(Failure::broken)?;
         let board = Board::new(about, programs);
-        Ok(Live { board, user_requests, roots, stats, handover, _server: server })
+        Ok(ShownRun { board, user_requests, roots, stats, handover, _server: server })
     }
 
     /// What visitors request.
@@ -115,7 +115,7 @@ fn own_endpoint(proc: &Proc) -> Result<Endpoint, String> {
     Ok(Endpoint::new(listener, Serves::Lines, vec![socket]))
 }
 
-impl Watch for Live {
+impl Watch for ShownRun {
     fn decided(&mut self, world: &World<'_>, plan: &Plan) {
         self.board.decided(world.now, plan);
     }

@@ -24,7 +24,7 @@ use tempfile::TempDir;
 
 use crate::ui::failure::Failure;
 pub(crate) use inner::for_others;
-pub(crate) use mark::Mark;
+pub(crate) use mark::RunMark;
 pub use replace::replace;
 
 /// The name of the result.

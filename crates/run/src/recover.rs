@@ -100,7 +100,7 @@ impl Recovered {
     pub fn all() -> Result<Recovered, Failure> {
         let proc = Proc::own().map_err(Failure::input)?;
         let mut all = Recovered::nothing();
-        let mut places = Places::find(&proc)?;
+        let mut places = LogFolders::find(&proc)?;
         for _ in 0..MOST_ROUNDS {
             let (told, ending) = (all.told.len(), places.ending(&proc));
             all.round(&places, &proc)?;
@@ -108,7 +108,7 @@ impl Recovered {
             if !places.await_end(ending, &proc) && all.told.len() == told {
                 break;
             }
-            places = Places::find(&proc)?;
+            places = LogFolders::find(&proc)?;
         }
         all.tell_of_others(&places, &proc)?;
         refuge::remove_left_refuges(&proc);
@@ -117,8 +117,8 @@ impl Recovered {
     }
 
     /// Undoes everything that nothing was done about, or said of, in an earlier round.
-    fn round(&mut self, places: &Places, proc: &Proc) -> Result<(), Failure> {
-        let Places { folders, possible } = places;
+    fn round(&mut self, places: &LogFolders, proc: &Proc) -> Result<(), Failure> {
+        let LogFolders { folders, possible } = places;
         let before = self.told.clone();
         let is_new = |log: &Path| !before.iter().any(|told| told == log);
         let stopped = undo::stopped_sentinels(possible, proc);
@@ -166,7 +166,7 @@ impl Recovered {
     }
 
     /// Names what others have to undo, or what can be undone only later.
-    fn tell_of_others(&mut self, places: &Places, proc: &Proc) -> Result<(), Failure> {
+    fn tell_of_others(&mut self, places: &LogFolders, proc: &Proc) -> Result<(), Failure> {
         for folder in &places.folders {
             for log in Log::left_elsewhere(folder, proc).map_err(Failure::broken)? {
                 say(format_args!(
@@ -304,18 +304,18 @@ fn damage(kept: Option<&Path>) -> String {
 }
 
 /// Where logs of this user are, and can have been.
-struct Places {
+struct LogFolders {
     /// The private folders of this user.
     folders: Vec<PathBuf>,
     /// All of them, whether they are there or not.
     possible: Vec<PathBuf>,
 }
 
-impl Places {
-    fn find(proc: &Proc) -> Result<Places, Failure> {
+impl LogFolders {
+    fn find(proc: &Proc) -> Result<LogFolders, Failure> {
         let named = folders_named_by_groups(proc);
         let own = named.iter().filter(|folder| undo::is_own_folder(folder)).cloned();
-        Ok(Places {
+        Ok(LogFolders {
             folders: with(undo::own_log_folders().map_err(Failure::input)?, own),
             possible: with(undo::possible_log_folders(), named),
         })

@@ -37,13 +37,13 @@ pub(crate) use learned::Division;
 pub use peak::Peak;
 
 /// A table of keys and what is known under them, both as JSON.
-type Table = TableDefinition<'static, &'static str, &'static str>;
+type StoreTable = TableDefinition<'static, &'static str, &'static str>;
 /// Its values are [`SoloRecord`]s.
-const PROFILES: Table = TableDefinition::new("profiles");
+const PROFILES: StoreTable = TableDefinition::new("profiles");
 /// Its values are [learned settings](learned::LearnedSetting).
-const LEARNED: Table = TableDefinition::new("lessons");
+const LEARNED: StoreTable = TableDefinition::new("lessons");
 /// Its values are [`Peak`]s.
-const MACHINES: Table = TableDefinition::new("machines");
+const MACHINES: StoreTable = TableDefinition::new("machines");
 /// How long to wait for another process that has the file open: many times what a transaction
 /// takes.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -151,7 +151,10 @@ fn json(entry: &SoloRecord) -> String {
 }
 
 /// Everything in a table.
-fn all(transaction: &ReadTransaction, table: Table) -> Result<BTreeMap<String, String>, Trouble> {
+fn all(
+    transaction: &ReadTransaction,
+    table: StoreTable,
+) -> Result<BTreeMap<String, String>, Trouble> {
     let table = match transaction.open_table(table) {
         Err(TableError::TableDoesNotExist(_)) => return Ok(BTreeMap::new()),
         other => other?,
@@ -261,7 +264,7 @@ impl Store {
         self.known.insert(key.as_str().to_owned(), json(entry));
     }
 
-    fn write(&self, table: Table, key: &str, text: &str) -> Result<(), StoreError> {
+    fn write(&self, table: StoreTable, key: &str, text: &str) -> Result<(), StoreError> {
         self.transaction(|database| {
             let transaction = database.begin_write()?;
             transaction.open_table(table)?.insert(key, text)?;

@@ -11,7 +11,7 @@ use cosched_core::{CpuSet, Nanos};
 use cosched_policy::{Kind, Options};
 use cosched_sim::hardware::topology;
 use cosched_sim::model::{Mix, Model};
-use cosched_sim::{Costs, Hardware, Job, Kernel, Sim};
+use cosched_sim::{Costs, Hardware, Kernel, Sim, SimulatedJob};
 
 const EVENTS: f64 = 3e6;
 
@@ -45,7 +45,7 @@ fn measure(cpus: u16) -> (u64, f64) {
         Model::barriers(half, rounds(4.0), 2e5, plain, Nanos::ZERO),
     ];
     let entries = models.iter().map(|model| ProgramSetup::new(model.threads)).collect();
-    let jobs = models.into_iter().map(|model| Job { model, weight: 1.0 }).collect();
+    let jobs = models.into_iter().map(|model| SimulatedJob { model, weight: 1.0 }).collect();
     let setup = Setup {
         cpus: CpuSet::first(usize::from(cpus)),
         topology: hardware.topology.clone(),

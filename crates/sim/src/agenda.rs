@@ -16,7 +16,7 @@ const FANOUT: usize = 4;
 /// A heap of slots.
 #[derive(Debug)]
 pub(crate) struct Agenda {
-    heap: Vec<Due>,
+    heap: Vec<DueSlot>,
     /// For each slot, its place in the heap.
     places: Vec<u32>,
     seed: u64,
@@ -24,7 +24,7 @@ pub(crate) struct Agenda {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Due {
+struct DueSlot {
     at: u64,
     /// The seed for the order of slots with the same time.
     tie: u64,
@@ -45,7 +45,7 @@ impl Agenda {
     /// Sets a slot to a time in nanoseconds, and replaces its earlier time.
     pub(crate) fn set(&mut self, slot: usize, at: u64) {
         self.sequence += 1;
-        let due = Due { at, tie: mix(self.seed ^ self.sequence), slot: slot as u32 };
+        let due = DueSlot { at, tie: mix(self.seed ^ self.sequence), slot: slot as u32 };
         match self.places[slot] {
             NOWHERE => {
                 self.heap.push(due);
@@ -75,7 +75,7 @@ impl Agenda {
     }
 
     /// Moves an entry with a new time to its place, starting at a free place.
-    fn put(&mut self, place: usize, due: Due) {
+    fn put(&mut self, place: usize, due: DueSlot) {
         if place > 0 && due < self.heap[(place - 1) / FANOUT] {
             self.rise(place, due);
         } else {
@@ -83,7 +83,7 @@ impl Agenda {
         }
     }
 
-    fn rise(&mut self, mut place: usize, due: Due) {
+    fn rise(&mut self, mut place: usize, due: DueSlot) {
         while place > 0 {
             let parent = (place - 1) / FANOUT;
             if self.heap[parent] <= due {
@@ -95,7 +95,7 @@ impl Agenda {
         self.settle(place, due);
     }
 
-    fn sink(&mut self, mut place: usize, due: Due) {
+    fn sink(&mut self, mut place: usize, due: DueSlot) {
         loop {
             let first = place * FANOUT + 1;
             let children = first..(first + FANOUT).min(self.heap.len());
@@ -109,7 +109,7 @@ impl Agenda {
         self.settle(place, due);
     }
 
-    fn settle(&mut self, place: usize, due: Due) {
+    fn settle(&mut self, place: usize, due: DueSlot) {
         self.heap[place] = due;
         self.places[due.slot as usize] = place as u32;
     }

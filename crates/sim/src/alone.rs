@@ -5,10 +5,10 @@
 //! For a program with several threads it is the time with the work divided evenly, and without
 //! interference between the threads.
 
-use crate::prices::{Kind, Prices};
-use crate::world::World;
+use crate::prices::{Prices, ThreadKind};
+use crate::world::SimulatedWorld;
 
-impl World {
+impl SimulatedWorld {
     /// Nanoseconds that these instructions of each mix take a program alone, with all its threads.
     pub(crate) fn nanos_alone(&self, run: usize, instructions: &[f64]) -> f64 {
         let threads = f64::from(self.programs[run].model.threads);
@@ -30,7 +30,7 @@ impl World {
             let domain = &mut prices.domains[0];
             domain.begin();
             for position in 0..domain.cpus.len() {
-                let one = Kind::one(0, model.threads, *mix, 1.0, false);
+                let one = ThreadKind::one(0, model.threads, *mix, 1.0, false);
                 domain.place(position, (position == 0).then_some(one));
             }
             domain.finish(&self.hardware);

@@ -18,10 +18,10 @@
 
 use cosched_core::Level;
 
-use crate::fair::Arrival;
+use crate::fair::EnqueueReason;
 use crate::queue::mix;
-use crate::thread::{Place, Tid};
-use crate::world::World;
+use crate::thread::{ThreadState, Tid};
+use crate::world::SimulatedWorld;
 
 /// The distances at which work is searched, near to far (`None`: the whole machine).
 const DISTANCES: [Option<Level>; 4] =
@@ -43,7 +43,7 @@ const IMBALANCE: f64 = 117.0;
 /// The largest rounding error of a weight.
 const ROUNDING: f64 = 1e-9;
 
-impl World {
+impl SimulatedWorld {
     /// An idle CPU takes a thread: one with a fixed priority that waits on any CPU, else one from
     /// the longest queue near it.
     pub(crate) fn pull(&mut self, cpu: usize) {
@@ -119,9 +119,9 @@ impl World {
     }
 
     pub(crate) fn move_queued(&mut self, tid: Tid, from: usize, to: usize) {
-        debug_assert_eq!(self.threads[tid as usize].place, Place::Queued);
+        debug_assert_eq!(self.threads[tid as usize].place, ThreadState::Queued);
         self.leave_queue(tid, from);
-        self.enqueue(tid, to, Arrival::Moved);
+        self.enqueue(tid, to, EnqueueReason::Moved);
     }
 
     /// At a tick of a CPU with waiting threads: gives a thread to a CPU with less to do. If several

@@ -2,16 +2,17 @@
 
 use cosched_core::Nanos;
 
-use crate::fair::Arrival;
+use crate::fair::EnqueueReason;
 use crate::model::{AtBarrier, Model, Op};
 use crate::sync::Gate;
-use crate::thread::{Doing, Place, Thread, Tid, Waiting};
-use crate::world::World;
+use crate::thread::{Doing, SimulatedThread, ThreadState, Tid, WaitTarget};
+use crate::world::SimulatedWorld;
 
-impl World {
+impl SimulatedWorld {
     /// Executes the script of a thread on a CPU until an operation takes time.
     pub(crate) fn proceed(&mut self, tid: Tid) {
-        let is_on_cpu = |world: &World| world.threads[tid as usize].place == Place::Running;
+        let is_on_cpu =
+            |world: &SimulatedWorld| world.threads[tid as usize].place == ThreadState::Running;
         if !is_on_cpu(self) {
             return;
         }
@@ -61,7 +62,7 @@ impl World {
             Op::Push(number) => self.exchange(tid, program, usize::from(number), true),
             Op::Pop(number) => self.exchange(tid, program, usize::from(number), false),
             Op::Sleep(time) => {
-                self.threads[tid as usize].waiting = Waiting::Time;
+                self.threads[tid as usize].waiting = WaitTarget::Time;
                 self.block(tid);
                 let slot = self.sleep_slot(tid);
                 self.agenda.set(slot, self.now.saturating_add(time.0));
@@ -109,7 +110,7 @@ impl World {
         for other in self.programs[program].tids().filter(|other| *other != tid) {
             let thread = &mut self.threads[other as usize];
             (thread.at, thread.cpu, thread.made) = (at, cpu, true);
-            self.make_runnable(other, Arrival::Fresh);
+            self.make_runnable(other, EnqueueReason::Fresh);
         }
     }
 
@@ -117,18 +118,18 @@ impl World {
     pub(crate) fn go_on(&mut self, tid: Tid) -> bool {
         let thread = &mut self.threads[tid as usize];
         thread.at += 1;
-        thread.waiting = Waiting::No;
+        thread.waiting = WaitTarget::No;
         thread.doing = Doing::Nothing;
         true
     }
 
     /// A thread cannot go on: it spins as long as its program does, then sleeps.
-    fn wait(&mut self, tid: Tid, program: usize, waiting: Waiting) -> bool {
+    fn wait(&mut self, tid: Tid, program: usize, waiting: WaitTarget) -> bool {
         self.wait_spinning(tid, waiting, self.programs[program].model.spin.0)
     }
 
     /// A thread cannot go on: it spins for at most this many nanoseconds, then sleeps.
-    pub(crate) fn wait_spinning(&mut self, tid: Tid, waiting: Waiting, spin: u64) -> bool {
+    pub(crate) fn wait_spinning(&mut self, tid: Tid, waiting: WaitTarget, spin: u64) -> bool {
         let thread = &mut self.threads[tid as usize];
         thread.waiting = waiting;
         match thread.doing {
@@ -148,8 +149,8 @@ impl World {
         let now = self.now;
         let barrier = self.programs[program].sync.barrier(gate);
         match self.threads[tid as usize].waiting {
-            Waiting::Barrier { round } if round != barrier.round => return self.go_on(tid),
-            Waiting::Barrier { round } => return self.wait_for_siblings(tid, program, round),
+            WaitTarget::Barrier { round } if round != barrier.round => return self.go_on(tid),
+            WaitTarget::Barrier { round } => return self.wait_for_siblings(tid, program, round),
             _ => {}
         }
         if barrier.waiters.is_empty() {
@@ -176,7 +177,7 @@ impl World {
     fn wait_for_siblings(&mut self, tid: Tid, program: usize, round: u64) -> bool {
         match self.programs[program].model.barrier {
             Some(AtBarrier::Donate) => self.wait_donating(tid, round),
-            Some(AtBarrier::Spin) | None => self.wait(tid, program, Waiting::Barrier { round }),
+            Some(AtBarrier::Spin) | None => self.wait(tid, program, WaitTarget::Barrier { round }),
         }
     }
 
@@ -184,7 +185,7 @@ impl World {
     /// that sleeps is woken.
     pub(crate) fn signal(&mut self, from: Tid, to: Tid) {
         match self.threads[to as usize].place {
-            Place::Running => {
+            ThreadState::Running => {
                 self.account(to);
                 let distance = self.distance(from, to);
                 let thread = &mut self.threads[to as usize];
@@ -192,9 +193,9 @@ impl World {
                 thread.doing = Doing::Nothing;
                 self.unprice_thread(to);
             }
-            Place::Blocked => self.wake(to),
+            ThreadState::Blocked => self.wake(to),
             // It sees this once it is on a CPU again.
-            Place::Queued | Place::Held | Place::Ended => {}
+            ThreadState::Queued | ThreadState::Held | ThreadState::Ended => {}
         }
     }
 
@@ -204,7 +205,7 @@ impl World {
     }
 
     fn acquire(&mut self, tid: Tid, program: usize, number: usize) -> bool {
-        let waits = self.threads[tid as usize].waiting == Waiting::Lock;
+        let waits = self.threads[tid as usize].waiting == WaitTarget::Lock;
         let lock = &mut self.programs[program].sync.locks[number];
         match lock.holder {
             // The thread that released the lock has chosen this thread.
@@ -219,7 +220,7 @@ impl World {
                     lock.waiters.push_back(tid);
                 }
                 let model = &self.programs[program].model;
-                let runs = self.threads[holder as usize].place == Place::Running;
+                let runs = self.threads[holder as usize].place == ThreadState::Running;
                 let spin = match model.adaptive {
                     Some(limit) => {
                         if runs {
@@ -230,7 +231,7 @@ impl World {
                     }
                     None => model.spin,
                 };
-                return self.wait_spinning(tid, Waiting::Lock, spin.0);
+                return self.wait_spinning(tid, WaitTarget::Lock, spin.0);
             }
         }
         self.takes_over(tid, program, number);
@@ -244,14 +245,14 @@ impl World {
         let lock = &mut self.programs[program].sync.locks[number];
         lock.holder = None;
         lock.given_back = Some((tid, threads[tid as usize].cpu));
-        let find = |is: &dyn Fn(&Thread) -> bool| {
+        let find = |is: &dyn Fn(&SimulatedThread) -> bool| {
             lock.waiters.iter().position(|waiter| is(&threads[*waiter as usize]))
         };
-        let sleeper = find(&|thread| thread.place == Place::Blocked);
+        let sleeper = find(&|thread| thread.place == ThreadState::Blocked);
         let sleeper = sleeper.map(|position| lock.waiters[position]);
         // A thread that has just been woken is on a CPU, but does not check the lock yet.
-        let spins = |thread: &Thread| {
-            thread.place == Place::Running && matches!(thread.doing, Doing::Spin { .. })
+        let spins = |thread: &SimulatedThread| {
+            thread.place == ThreadState::Running && matches!(thread.doing, Doing::Spin { .. })
         };
         let spinner = find(&spins).and_then(|position| lock.waiters.remove(position));
         if spinner.is_some() {
@@ -302,7 +303,7 @@ impl World {
         own.retain(|waiter| *waiter != tid);
         if !possible {
             own.push_back(tid);
-            return self.wait(tid, program, Waiting::Queue);
+            return self.wait(tid, program, WaitTarget::Queue);
         }
         queue.items = if push { queue.items + 1 } else { queue.items - 1 };
         if let Some(waiter) = others.pop_front() {

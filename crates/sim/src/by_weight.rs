@@ -17,8 +17,8 @@
 
 use cosched_core::Turn;
 
-use crate::thread::{Place, Tid};
-use crate::world::{Program, World};
+use crate::thread::{ThreadState, Tid};
+use crate::world::{ProgramRun, SimulatedWorld};
 
 /// The weight of a group in turn, in groups of the default weight: 262144 (`MAX_SHARES`) against
 /// 1024.
@@ -28,7 +28,7 @@ const IN_TURN: f64 = 256.0;
 const FILLER: f64 = 3.0 / 1024.0;
 const LEAST_ON_A_CPU: f64 = 2.0 / 1024.0;
 
-impl World {
+impl SimulatedWorld {
     pub(crate) fn has_parts(&self) -> bool {
         self.kernel.takes_turns_by_weight()
     }
@@ -62,10 +62,10 @@ impl World {
             thread.turn.idle = part == Some(Turn::Filler);
             let (place, cpu) = (thread.place, usize::from(thread.cpu));
             match place {
-                Place::Ended => {}
-                Place::Running | Place::Queued => self.reweight(tid, cpu),
-                Place::Blocked if thread.turn.delayed => self.reweight(tid, cpu),
-                Place::Blocked | Place::Held => self.reweight_sleeper(tid),
+                ThreadState::Ended => {}
+                ThreadState::Running | ThreadState::Queued => self.reweight(tid, cpu),
+                ThreadState::Blocked if thread.turn.delayed => self.reweight(tid, cpu),
+                ThreadState::Blocked | ThreadState::Held => self.reweight_sleeper(tid),
             }
         }
         for cpu in 0..self.cpus.len() {
@@ -86,7 +86,8 @@ impl World {
 
     /// Separates threads of the programs in turn again, as long as there are fillers.
     pub(crate) fn keep_apart(&mut self) {
-        let has = |part| move |program: &Program| program.alive > 0 && program.part == Some(part);
+        let has =
+            |part| move |program: &ProgramRun| program.alive > 0 && program.part == Some(part);
         if !self.programs.iter().any(has(Turn::Filler)) {
             return;
         }
@@ -112,7 +113,9 @@ impl World {
         for tid in self.programs[run].tids() {
             let thread = &self.threads[tid as usize];
             let from = usize::from(thread.cpu);
-            if thread.place != Place::Queued || thread.turn.rank > 0 || !self.has_sibling(tid, from)
+            if thread.place != ThreadState::Queued
+                || thread.turn.rank > 0
+                || !self.has_sibling(tid, from)
             {
                 continue;
             }

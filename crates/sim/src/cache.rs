@@ -18,7 +18,7 @@ use cosched_core::Level;
 
 use crate::prices::LINE;
 use crate::thread::Tid;
-use crate::world::World;
+use crate::world::SimulatedWorld;
 
 /// A last-level cache.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,7 +31,7 @@ pub(crate) struct Cache {
 
 /// A thread's lines in a cache; all in bytes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Lines {
+pub(crate) struct CacheLines {
     /// All lines that it can use.
     whole: f64,
     /// The part that is not there: it has never been, or others have evicted it.
@@ -57,10 +57,10 @@ pub(crate) struct Presence {
     missed: f64,
 }
 
-impl Lines {
+impl CacheLines {
     /// The lines of a new thread that can use this much.
-    pub(crate) fn new(whole: f64) -> Lines {
-        Lines { whole, absent: whole, ..Lines::default() }
+    pub(crate) fn new(whole: f64) -> CacheLines {
+        CacheLines { whole, absent: whole, ..CacheLines::default() }
     }
 
     /// Adds `used` bytes of use and `back` lost bytes that are back. Returns how many bytes come
@@ -81,7 +81,7 @@ impl Lines {
     }
 }
 
-impl World {
+impl SimulatedWorld {
     /// A thread has brought in lines that were not there.
     pub(crate) fn brings_in(&mut self, tid: Tid, bytes: f64) {
         let home = usize::from(self.threads[tid as usize].lines.home);

@@ -12,12 +12,12 @@
 use cosched_core::Level;
 
 use crate::model::Mix;
-use crate::prices::Kind;
-use crate::prices::pace::Pace;
-use crate::thread::{Doing, Place, Tid};
-use crate::world::World;
+use crate::prices::ThreadKind;
+use crate::prices::pace::ThreadSpeed;
+use crate::thread::{Doing, ThreadState, Tid};
+use crate::world::SimulatedWorld;
 
-impl World {
+impl SimulatedWorld {
     /// A thread begins or ends something on its CPU, or leaves it: the speed of others may change.
     pub(crate) fn stir(&mut self, tid: Tid) {
         let cpu = usize::from(self.threads[tid as usize].cpu);
@@ -84,7 +84,7 @@ impl World {
                 let program = self.threads[tid as usize].turn.program;
                 let threads = self.programs[usize::from(program)].model.threads;
                 let refills = self.threads[tid as usize].lines.refills;
-                Some(Kind::one(program, threads, mix, self.core_share(cpu), refills))
+                Some(ThreadKind::one(program, threads, mix, self.core_share(cpu), refills))
             });
             self.prices.domains[domain].place(position, one);
         }
@@ -99,13 +99,13 @@ impl World {
     }
 
     fn price_one(&mut self, tid: Tid, cpu: usize) {
-        debug_assert_eq!(self.threads[tid as usize].place, Place::Running);
+        debug_assert_eq!(self.threads[tid as usize].place, ThreadState::Running);
         self.account(tid);
         let pace = match self.mix_of(tid) {
-            None => Pace::default(),
+            None => ThreadSpeed::default(),
             Some(mix) if !mix.uses_memory() => {
                 let rate = self.core_share(cpu) * self.hardware.gigahertz / mix.base_cpi;
-                Pace { rate, ..Pace::default() }
+                ThreadSpeed { rate, ..ThreadSpeed::default() }
             }
             Some(_) => match self.prices.kind(cpu) {
                 Some(kind) => kind.pace(),

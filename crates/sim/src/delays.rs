@@ -7,8 +7,8 @@
 use cosched_core::Waits;
 use cosched_core::waits::{lag, share, useful};
 
-use crate::thread::Used;
-use crate::world::World;
+use crate::thread::ThreadUsage;
+use crate::world::SimulatedWorld;
 
 /// The fair share of a thread of the machine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,7 +42,7 @@ impl Delays {
     }
 }
 
-impl World {
+impl SimulatedWorld {
     /// The share of a thread from the beginning until now.
     fn count_shares(&mut self) -> f64 {
         let shares = &mut self.shares;
@@ -74,7 +74,7 @@ impl World {
     }
 
     /// The waits of a run that has ended, with its usage, if the program's model requests them.
-    pub(crate) fn waits(&self, run: usize, used: Used) -> Option<Waits> {
+    pub(crate) fn waits(&self, run: usize, used: ThreadUsage) -> Option<Waits> {
         let program = &self.programs[run];
         program.model.barrier?;
         let (delays, seconds) = (program.delays, |nanos: f64| nanos * 1e-9);

@@ -28,8 +28,8 @@
 //! to donate: threads spin for ever.
 
 use crate::model::{AtBarrier, Op};
-use crate::thread::{Doing, Place, Tid, Waiting};
-use crate::world::World;
+use crate::thread::{Doing, ThreadState, Tid, WaitTarget};
+use crate::world::SimulatedWorld;
 
 /// The duration of a check, nanoseconds: two light system calls and a walk over the siblings.
 /// Assumed.
@@ -37,12 +37,12 @@ const LOOK: u64 = 500;
 /// Until an event.
 const EVER: u64 = u64::MAX;
 
-impl World {
+impl SimulatedWorld {
     /// A thread has arrived at a closed barrier, or at a CPU where it finds it closed.
     pub(crate) fn wait_donating(&mut self, tid: Tid, round: u64) -> bool {
         let can_give = self.can_give(tid);
         let thread = &mut self.threads[tid as usize];
-        thread.waiting = Waiting::Barrier { round };
+        thread.waiting = WaitTarget::Barrier { round };
         // Costs that it owes for arriving here are paid before it checks.
         let left = if can_give { LOOK + thread.owes.ceil() as u64 } else { EVER };
         thread.doing = Doing::Spin { left };
@@ -57,7 +57,7 @@ impl World {
 
     /// Whether a thread waits at a barrier, in a program that donates.
     pub(crate) fn is_donor(&self, tid: Tid) -> bool {
-        let waits = matches!(self.threads[tid as usize].waiting, Waiting::Barrier { .. });
+        let waits = matches!(self.threads[tid as usize].waiting, WaitTarget::Barrier { .. });
         waits && self.donates(self.program_of(tid))
     }
 
@@ -97,7 +97,7 @@ impl World {
         let suits = |other: &Tid| {
             let thread = &self.threads[*other as usize];
             let own = usize::from(thread.cpu);
-            thread.place == Place::Queued
+            thread.place == ThreadState::Queued
                 && self.is_late(*other)
                 && self.can_give(*other)
                 && self.may_use(*other, cpu)
@@ -115,7 +115,7 @@ impl World {
             Some(Op::TeamBarrier) => &program.sync.team.region,
             _ => return true,
         };
-        thread.waiting != Waiting::Barrier { round: barrier.round }
+        thread.waiting != WaitTarget::Barrier { round: barrier.round }
     }
 
     /// A thread on a CPU gives it, and its place in the order of turns, to a sibling that waits for
@@ -142,7 +142,10 @@ impl World {
     pub(crate) fn give_back(&mut self, cpu: usize) -> bool {
         let Some(tid) = self.cpus[cpu].current else { return false };
         let Some(donor) = self.threads[tid as usize].gift.take() else { return false };
-        let stands = matches!(self.threads[donor as usize].place, Place::Running | Place::Queued);
+        let stands = matches!(
+            self.threads[donor as usize].place,
+            ThreadState::Running | ThreadState::Queued
+        );
         // A thread that sleeps, or has ended, is in no queue.
         if !(stands && self.can_give(donor) && self.can_give(tid)) {
             return false;
@@ -167,7 +170,8 @@ impl World {
     /// A thread that waits on a CPU checks now, if its next check would be later.
     fn look_again(&mut self, tid: Tid) {
         let thread = &self.threads[tid as usize];
-        let spins = thread.place == Place::Running && matches!(thread.doing, Doing::Spin { .. });
+        let spins =
+            thread.place == ThreadState::Running && matches!(thread.doing, Doing::Spin { .. });
         if !(spins && self.is_donor(tid) && self.can_give(tid)) {
             return;
         }

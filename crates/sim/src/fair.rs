@@ -9,15 +9,15 @@
 //! its functions in brackets), those of CFS the same file's in Linux 2.6.38.
 
 use crate::kernel::Order;
-use crate::thread::{Place, QueueKey, Tid};
-use crate::world::World;
+use crate::thread::{QueueKey, ThreadState, Tid};
+use crate::world::SimulatedWorld;
 
 /// The largest rounding error of a virtual time, nanoseconds.
 const ROUNDING: f64 = 1e-3;
 
 /// How a thread joins a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arrival {
+pub(crate) enum EnqueueReason {
     /// For the first time.
     Fresh,
     /// From sleep.
@@ -28,7 +28,7 @@ pub(crate) enum Arrival {
 
 /// The next thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
+enum NextThread {
     /// The running thread goes on, or there is no thread.
     Same,
     /// The one at this position of the queue.
@@ -44,7 +44,7 @@ struct Stand {
     deadline: f64,
 }
 
-impl World {
+impl SimulatedWorld {
     /// The weight of a thread: that of its nice value. If its program has a share of its own, it is
     /// that share divided among the program's runnable threads.
     pub(crate) fn weight(&self, tid: Tid) -> f64 {
@@ -57,7 +57,7 @@ impl World {
     }
 
     /// Gives a place to a thread that joins a queue. Accounts on that CPU are up to date.
-    pub(crate) fn join(&mut self, tid: Tid, cpu: usize, how: Arrival) {
+    pub(crate) fn join(&mut self, tid: Tid, cpu: usize, how: EnqueueReason) {
         let weight = self.weight(tid);
         let (average, all) = self.average(cpu);
         let (least, before) = match self.kernel.order {
@@ -91,21 +91,23 @@ impl World {
                 turn.vruntime = average - lag;
                 turn.deadline = turn.vruntime
                     + match how {
-                        Arrival::Fresh => turn.slice / weight / 2.0,
-                        Arrival::Woken => turn.slice / weight,
-                        Arrival::Moved => thread.ahead,
+                        EnqueueReason::Fresh => turn.slice / weight / 2.0,
+                        EnqueueReason::Woken => turn.slice / weight,
+                        EnqueueReason::Moved => thread.ahead,
                     };
             }
             Order::Cfs { latency, granularity, .. } => {
                 let count = self.cpus[cpu].load as f64 + 1.0;
                 let period = latency.0 as f64 * self.stretch;
                 turn.vruntime = match how {
-                    Arrival::Fresh => {
+                    EnqueueReason::Fresh => {
                         let period = period.max(granularity.0 as f64 * self.stretch * count);
                         least + period / (all + weight)
                     }
-                    Arrival::Woken => (turn.vruntime - before + least).max(least - period / 2.0),
-                    Arrival::Moved => turn.vruntime - before + least,
+                    EnqueueReason::Woken => {
+                        (turn.vruntime - before + least).max(least - period / 2.0)
+                    }
+                    EnqueueReason::Moved => turn.vruntime - before + least,
                 };
             }
         }
@@ -135,10 +137,10 @@ impl World {
 
     /// The next thread on a CPU (`pick_eevdf`). With `protect`, a thread that has begun a slice
     /// finishes it, if it is not ahead of its share (`RUN_TO_PARITY`).
-    fn pick(&self, cpu: usize, protect: bool) -> Next {
+    fn pick(&self, cpu: usize, protect: bool) -> NextThread {
         let queue = &self.cpus[cpu].queue;
         if queue.is_empty() {
-            return Next::Same;
+            return NextThread::Same;
         }
         let eligible = match self.kernel.order {
             Order::Eevdf { .. } => self.average(cpu).0 + ROUNDING,
@@ -158,20 +160,20 @@ impl World {
                 best = (position, key);
             }
         }
-        let Some(current) = self.cpus[cpu].current else { return Next::At(best.0) };
+        let Some(current) = self.cpus[cpu].current else { return NextThread::At(best.0) };
         let thread = &self.threads[current as usize];
         let own = key(&thread.turn);
         let is_protected = protect && eevdf && own.1 == 0 && best.1.0 == own.0 && own.0 == 0;
         if own < best.1 || (is_protected && thread.turn.vruntime < thread.protected) {
-            return Next::Same;
+            return NextThread::Same;
         }
-        Next::At(best.0)
+        NextThread::At(best.0)
     }
 
     /// The position in its queue of the next thread; `None` if the running thread goes on, or there
     /// is no thread. Delayed sleepers that would be next are dequeued.
     pub(crate) fn next_in(&mut self, cpu: usize) -> Option<usize> {
-        while let Next::At(position) = self.pick(cpu, true) {
+        while let NextThread::At(position) = self.pick(cpu, true) {
             let turn = self.cpus[cpu].queue[position];
             if !turn.delayed {
                 return Some(position);
@@ -279,7 +281,7 @@ impl World {
 
     /// Whether a thread that has just joined the queue makes the CPU choose again; accounts are up
     /// to date (`check_preempt_wakeup_fair`).
-    pub(crate) fn preempts(&mut self, tid: Tid, cpu: usize, how: Arrival) -> bool {
+    pub(crate) fn preempts(&mut self, tid: Tid, cpu: usize, how: EnqueueReason) -> bool {
         let Some(current) = self.cpus[cpu].current else { return true };
         let (new, old) = (self.threads[tid as usize].turn, self.threads[current as usize].turn);
         if new.rank != old.rank {
@@ -298,7 +300,8 @@ impl World {
             Order::Eevdf { .. } => {
                 let short = new.slice < old.slice;
                 let next = self.pick(cpu, !short);
-                let first = matches!(next, Next::At(at) if self.cpus[cpu].queue[at].tid == tid);
+                let first =
+                    matches!(next, NextThread::At(at) if self.cpus[cpu].queue[at].tid == tid);
                 let thread = &mut self.threads[current as usize];
                 if short && first {
                     thread.protected = old.vruntime;
@@ -310,7 +313,7 @@ impl World {
             }
             Order::Cfs { wakeup, .. } => {
                 let wakeup = wakeup.0 as f64 * self.stretch;
-                how != Arrival::Moved && old.vruntime - new.vruntime > wakeup / new.weight
+                how != EnqueueReason::Moved && old.vruntime - new.vruntime > wakeup / new.weight
             }
         }
     }
@@ -378,7 +381,7 @@ impl World {
         thread.turn.vruntime = base + stand.vruntime;
         thread.turn.deadline = base + stand.deadline;
         let (place, cpu) = (thread.place, usize::from(thread.cpu));
-        if place == Place::Running {
+        if place == ThreadState::Running {
             self.begin_turn(tid, cpu);
         }
         self.refresh_turn(tid);
@@ -424,7 +427,7 @@ impl World {
     /// Copies a thread's turn to its queue, if it is in one.
     pub(crate) fn refresh_turn(&mut self, tid: Tid) {
         let thread = &self.threads[tid as usize];
-        if thread.place == Place::Queued || thread.turn.delayed {
+        if thread.place == ThreadState::Queued || thread.turn.delayed {
             let turn = thread.turn;
             let queue = &mut self.cpus[usize::from(thread.cpu)].queue;
             if let Some(queued) = queue.iter_mut().find(|queued| queued.tid == tid) {

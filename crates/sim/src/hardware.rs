@@ -157,7 +157,7 @@ pub enum HardwareError {
 /// The content of a file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Description {
+struct HardwareFile {
     name: String,
     topology: String,
     #[serde(default)]
@@ -179,13 +179,13 @@ struct Description {
     housekeeping_per_second: f64,
     #[serde(default)]
     tick_nanos: f64,
-    own: Option<Own>,
+    own: Option<StepCosts>,
 }
 
 /// The durations of cosched's own steps; the default is [`Costs::MEASURED`].
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Own {
+struct StepCosts {
     start_nanos: u64,
     #[serde(default)]
     join_nanos: u64,
@@ -193,9 +193,9 @@ struct Own {
     thaw_nanos: u64,
 }
 
-impl From<Own> for Costs {
-    fn from(own: Own) -> Costs {
-        let Own { start_nanos, join_nanos, freeze_nanos, thaw_nanos } = own;
+impl From<StepCosts> for Costs {
+    fn from(own: StepCosts) -> Costs {
+        let StepCosts { start_nanos, join_nanos, freeze_nanos, thaw_nanos } = own;
         Costs {
             start: Nanos(start_nanos),
             join: Nanos(join_nanos),
@@ -254,13 +254,13 @@ impl Hardware {
     /// # Errors
     /// Those of [`load`](Self::load).
     pub fn parse(text: &str, file: &str) -> Result<Hardware, HardwareError> {
-        let read: Description = toml::from_str(text)
+        let read: HardwareFile = toml::from_str(text)
             .map_err(|source| HardwareError::Toml { file: file.to_owned(), source })?;
         Hardware::build(read, file)
     }
 
     /// Checks what was read; `file` is named in messages.
-    fn build(read: Description, file: &str) -> Result<Hardware, HardwareError> {
+    fn build(read: HardwareFile, file: &str) -> Result<Hardware, HardwareError> {
         let file = || file.to_owned();
         let topology = topology(&read.topology).map_err(|problem| HardwareError::Value {
             file: file(),

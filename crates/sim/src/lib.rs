@@ -69,7 +69,7 @@ mod world;
 
 pub use hardware::{Costs, Hardware};
 pub use kernel::{Kernel, Order};
-pub use machine::{Halted, Job, Sim};
+pub use machine::{Halted, Sim, SimulatedJob};
 pub use model::{Model, ModelError};
 pub use tally::{Interval, Tally};
 pub use world::Switch;

@@ -9,21 +9,21 @@ use cosched_core::{
     Signal, Step, Usage,
 };
 
-use crate::cache::{Lines, Presence};
+use crate::cache::{CacheLines, Presence};
 use crate::delays::Delays;
-use crate::fair::Arrival;
+use crate::fair::EnqueueReason;
 use crate::hardware::{Costs, Hardware};
 use crate::kernel::Kernel;
 use crate::model::{Model, Op};
-use crate::samples::Reading;
+use crate::samples::ProgramReading;
 use crate::sync::Sync;
-use crate::tally::{Interval, Tally, Watch};
-use crate::thread::{Place, Thread, Tid, Used};
-use crate::world::{Effect, Program, Switch, World};
+use crate::tally::{Interval, KeptIntervals, Tally};
+use crate::thread::{SimulatedThread, ThreadState, ThreadUsage, Tid};
+use crate::world::{Effect, ProgramRun, SimulatedWorld, Switch};
 
 /// A run of a program.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Job {
+pub struct SimulatedJob {
     /// Its model.
     pub model: Model,
     /// Its weight in the kernel, relative to the others; 1 for a nice value of 0.
@@ -62,8 +62,8 @@ pub enum Halted {
 /// A simulated machine.
 #[derive(Debug)]
 pub struct Sim {
-    world: World,
-    jobs: Vec<Job>,
+    world: SimulatedWorld,
+    jobs: Vec<SimulatedJob>,
     costs: Costs,
     /// The runs by slot.
     runs: BTreeMap<u16, u16>,
@@ -71,8 +71,14 @@ pub struct Sim {
 
 impl Sim {
     /// A machine on which slot `i` runs `jobs[i]`; the same seed gives the same run.
-    pub fn new(hardware: Hardware, kernel: Kernel, jobs: Vec<Job>, costs: Costs, seed: u64) -> Sim {
-        let world = World::new(hardware, kernel, seed);
+    pub fn new(
+        hardware: Hardware,
+        kernel: Kernel,
+        jobs: Vec<SimulatedJob>,
+        costs: Costs,
+        seed: u64,
+    ) -> Sim {
+        let world = SimulatedWorld::new(hardware, kernel, seed);
         Sim { world, jobs, costs, runs: BTreeMap::new() }
     }
 
@@ -98,7 +104,7 @@ impl Sim {
 
     /// Records from now on what programs do in each interval.
     pub fn watch(&mut self, interval: Nanos) {
-        self.world.watch = Some(Watch::new(self.world.now, interval));
+        self.world.watch = Some(KeptIntervals::new(self.world.now, interval));
     }
 
     /// What each program did in each interval, in order of time; empty unless
@@ -124,14 +130,14 @@ impl Sim {
     }
 
     fn start(&mut self, id: ProgramId, settings: Settings) {
-        let Job { model, weight } = self.jobs[usize::from(id.slot)].clone();
+        let SimulatedJob { model, weight } = self.jobs[usize::from(id.slot)].clone();
         let world = &mut self.world;
         let known = self.runs.get(&id.slot).copied();
         let before = known.map(|run| &world.programs[usize::from(run)]);
         let first = before.map_or(world.threads.len() as Tid, |program| program.first);
         let (threads, mixes) = (model.threads, model.mixes.len());
-        let lines = Lines::new(model.footprint() / f64::from(threads));
-        let program = Program {
+        let lines = CacheLines::new(model.footprint() / f64::from(threads));
+        let program = ProgramRun {
             id,
             weight,
             settings: Settings::default(),
@@ -151,7 +157,7 @@ impl Sim {
             presences: vec![Presence::default(); world.caches.len()],
             order: before.map_or(0, |program| program.order + 1),
             model,
-            reading: Reading::new(world.now, usize::from(threads)),
+            reading: ProgramReading::new(world.now, usize::from(threads)),
             tally: Tally::default(),
             delays: Delays::default(),
         };
@@ -163,11 +169,15 @@ impl Sim {
         for index in 0..threads {
             let tid = first + Tid::from(index);
             let by_mix = vec![0.0; mixes];
-            let fresh = Thread { lines, by_mix, ..Thread::new(tid, run, index) };
+            let fresh = SimulatedThread { lines, by_mix, ..SimulatedThread::new(tid, run, index) };
             match world.threads.get_mut(tid as usize) {
                 Some(thread) => {
                     world.past_misses += thread.used.misses;
-                    *thread = Thread { generation: thread.generation + 1, cpu: thread.cpu, ..fresh }
+                    *thread = SimulatedThread {
+                        generation: thread.generation + 1,
+                        cpu: thread.cpu,
+                        ..fresh
+                    }
                 }
                 None => world.threads.push(fresh),
             }
@@ -265,7 +275,7 @@ impl Machine for Sim {
     }
 }
 
-impl World {
+impl SimulatedWorld {
     pub(crate) fn take_effect(&mut self, effect: Effect) {
         match effect {
             Effect::Start(run) => {
@@ -274,7 +284,7 @@ impl World {
                 let one_by_one = program.model.script.contains(&Op::Create);
                 self.begin_share(usize::from(run));
                 for tid in tids.take(if one_by_one { 1 } else { usize::MAX }) {
-                    self.make_runnable(tid, Arrival::Fresh);
+                    self.make_runnable(tid, EnqueueReason::Fresh);
                 }
                 self.tell(Happening::Started(id));
             }
@@ -288,8 +298,11 @@ impl World {
                 }
                 let (id, tids) = (program.id, program.tids());
                 for tid in tids {
-                    if matches!(self.threads[tid as usize].place, Place::Running | Place::Queued) {
-                        self.take_off(tid, Place::Held);
+                    if matches!(
+                        self.threads[tid as usize].place,
+                        ThreadState::Running | ThreadState::Queued
+                    ) {
+                        self.take_off(tid, ThreadState::Held);
                     }
                 }
                 self.tell(Happening::Froze(id));
@@ -304,8 +317,8 @@ impl World {
                 }
                 let (id, tids) = (program.id, program.tids());
                 for tid in tids {
-                    if self.threads[tid as usize].place == Place::Held {
-                        self.make_runnable(tid, Arrival::Woken);
+                    if self.threads[tid as usize].place == ThreadState::Held {
+                        self.make_runnable(tid, EnqueueReason::Woken);
                     }
                 }
                 self.tell(Happening::Thawed(id));
@@ -316,7 +329,7 @@ impl World {
 
     pub(crate) fn kill(&mut self, run: usize, exit: Exit) {
         for tid in self.programs[run].tids() {
-            self.take_off(tid, Place::Ended);
+            self.take_off(tid, ThreadState::Ended);
             let slot = self.sleep_slot(tid);
             self.agenda.clear(slot);
         }
@@ -331,7 +344,7 @@ impl World {
         tids.clone().for_each(|tid| self.frees_lines(tid));
         let threads = &self.threads[tids.start as usize..tids.end as usize];
         let used = threads.iter().map(|thread| thread.used);
-        let used = used.fold(Used::default(), Used::plus);
+        let used = used.fold(ThreadUsage::default(), ThreadUsage::plus);
         let counts = Counts {
             instructions: Some(used.instructions.round() as u64),
             cycles: None,

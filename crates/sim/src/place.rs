@@ -8,14 +8,14 @@
 use cosched_core::Level;
 
 use crate::balance::parts;
-use crate::fair::Arrival;
+use crate::fair::EnqueueReason;
 use crate::queue::mix;
-use crate::thread::{Place, Tid};
-use crate::world::World;
+use crate::thread::{ThreadState, Tid};
+use crate::world::SimulatedWorld;
 
-impl World {
+impl SimulatedWorld {
     /// The CPU for a thread that becomes runnable.
-    pub(crate) fn place(&self, tid: Tid, how: Arrival) -> usize {
+    pub(crate) fn place(&self, tid: Tid, how: EnqueueReason) -> usize {
         let own = usize::from(self.threads[tid as usize].cpu);
         if self.kernel.is_solaris() {
             return self.dispatch_to(tid, own, how);
@@ -23,7 +23,7 @@ impl World {
         if self.threads[tid as usize].turn.rank > 0 {
             return self.least_ranked(tid, own);
         }
-        if how == Arrival::Fresh || !self.may_use(tid, own) {
+        if how == EnqueueReason::Fresh || !self.may_use(tid, own) {
             return self.least_loaded(tid);
         }
         let may_wait = |cpu: usize| !self.kernel.apart || !self.has_sibling(tid, cpu);
@@ -113,12 +113,12 @@ impl World {
         if thread.turn.delayed {
             self.let_sleep(tid, cpu);
         }
-        if matches!(place, Place::Running | Place::Queued) {
-            self.take_off(tid, Place::Held);
+        if matches!(place, ThreadState::Running | ThreadState::Queued) {
+            self.take_off(tid, ThreadState::Held);
             let program = self.program_of(tid);
             self.programs[program].runnable += 1;
             let to = self.least_loaded(tid);
-            self.enqueue(tid, to, Arrival::Moved);
+            self.enqueue(tid, to, EnqueueReason::Moved);
         }
     }
 }

@@ -29,7 +29,7 @@ use cosched_core::Level;
 
 use crate::hardware::{Hardware, Scope};
 use crate::shape::Shape;
-pub(crate) use kind::Kind;
+pub(crate) use kind::ThreadKind;
 
 /// The most rounds over all buses of a domain, where misses go through several, and the most steps
 /// of Newton's iteration. Both end earlier once a delay changes by less than this part.
@@ -58,18 +58,18 @@ pub(crate) struct Domain {
     cache_of: Vec<u16>,
     /// For each cache, the buses that its misses go through.
     buses_of: Vec<Vec<usize>>,
-    buses: Vec<Bus>,
+    buses: Vec<BusPrice>,
     /// The threads that compute with memory, by kind, and for each CPU the kind of its thread.
-    kinds: Vec<Kind>,
+    kinds: Vec<ThreadKind>,
     kind_of: Vec<Option<u16>>,
     /// The kinds of before, to see whether anything has changed.
-    before: Vec<Kind>,
+    before: Vec<ThreadKind>,
     /// For each cache, how many bytes its threads could use.
     demand: Vec<f64>,
 }
 
 #[derive(Clone, Debug)]
-struct Bus {
+struct BusPrice {
     /// Nanoseconds per line.
     service: f64,
     /// The wait of a miss here, nanoseconds.
@@ -111,7 +111,7 @@ impl Prices {
     }
 
     /// The kind of the thread on a CPU, with its price.
-    pub(crate) fn kind(&self, cpu: usize) -> Option<&Kind> {
+    pub(crate) fn kind(&self, cpu: usize) -> Option<&ThreadKind> {
         let (domain, position) = self.of_cpu[cpu];
         let domain = &self.domains[usize::from(domain)];
         domain.kind_of[usize::from(position)].map(|kind| &domain.kinds[usize::from(kind)])
@@ -143,7 +143,7 @@ impl Domain {
                     groups.push(group);
                     let (service, kinds) =
                         (LINE / bus.bytes_per_nano, Vec::with_capacity(cpus.len()));
-                    buses.push(Bus { service, delay: 0.0, kinds });
+                    buses.push(BusPrice { service, delay: 0.0, kinds });
                     groups.len() - 1
                 });
                 of.push(first + at);
@@ -170,9 +170,9 @@ impl Domain {
     }
 
     /// Sets the kind that computes with memory on the CPU at a position, or none.
-    pub(crate) fn place(&mut self, position: usize, one: Option<Kind>) {
+    pub(crate) fn place(&mut self, position: usize, one: Option<ThreadKind>) {
         self.kind_of[position] = one.map(|one| {
-            let one = Kind { cache: self.cache_of[position], ..one };
+            let one = ThreadKind { cache: self.cache_of[position], ..one };
             let known = self.kinds.iter().position(|kind| kind.is_like(&one));
             match known {
                 Some(known) => self.kinds[known].count += 1.0,
@@ -184,7 +184,9 @@ impl Domain {
 
     /// Prices all kinds. Returns whether anything has changed.
     pub(crate) fn finish(&mut self, hardware: &Hardware) -> bool {
-        let same = |(now, before): (&Kind, &Kind)| now.is_like(before) && now.count == before.count;
+        let same = |(now, before): (&ThreadKind, &ThreadKind)| {
+            now.is_like(before) && now.count == before.count
+        };
         if self.kinds.len() == self.before.len() && self.kinds.iter().zip(&self.before).all(same) {
             std::mem::swap(&mut self.kinds, &mut self.before);
             return false;
@@ -243,7 +245,7 @@ impl Domain {
 
     /// Finds the delay of one bus while the others keep theirs. Returns whether it has changed.
     fn solve_bus(&mut self, bus: usize) -> bool {
-        let Bus { service, delay: before, ref kinds } = self.buses[bus];
+        let BusPrice { service, delay: before, ref kinds } = self.buses[bus];
         let half = service / 2.0;
         let mut delay = before;
         for _ in 0..STEPS {
@@ -291,7 +293,7 @@ mod tests {
         let mut domain = Prices::new(&hardware, &shape).domains.remove(0);
         domain.begin();
         for position in 0..domain.cpus.len() {
-            domain.place(position, Some(Kind::one(position as u16 % 3, 4, mix, 1.0, false)));
+            domain.place(position, Some(ThreadKind::one(position as u16 % 3, 4, mix, 1.0, false)));
         }
         assert!(domain.finish(&hardware));
         (domain, hardware)
@@ -380,7 +382,7 @@ mod tests {
         let rate = domain.kinds[0].rate;
         domain.begin();
         for position in 0..4 {
-            domain.place(position, Some(Kind::one(position as u16 % 3, 4, mix, 1.0, false)));
+            domain.place(position, Some(ThreadKind::one(position as u16 % 3, 4, mix, 1.0, false)));
         }
         assert!(!domain.finish(&hardware));
         assert_eq!(domain.kinds[0].rate, rate);

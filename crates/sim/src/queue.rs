@@ -6,35 +6,35 @@ use std::collections::BinaryHeap;
 /// A queue of events of type `E`.
 #[derive(Debug)]
 pub(crate) struct Queue<E> {
-    heap: BinaryHeap<Reverse<Due<E>>>,
+    heap: BinaryHeap<Reverse<DueEvent<E>>>,
     seed: u64,
     sequence: u64,
 }
 
 #[derive(Debug)]
-struct Due<E> {
+struct DueEvent<E> {
     at: u64,
     /// The seed for the order of events with the same time.
     tie: u64,
     event: E,
 }
 
-impl<E> PartialEq for Due<E> {
-    fn eq(&self, other: &Due<E>) -> bool {
+impl<E> PartialEq for DueEvent<E> {
+    fn eq(&self, other: &DueEvent<E>) -> bool {
         (self.at, self.tie) == (other.at, other.tie)
     }
 }
 
-impl<E> Eq for Due<E> {}
+impl<E> Eq for DueEvent<E> {}
 
-impl<E> PartialOrd for Due<E> {
-    fn partial_cmp(&self, other: &Due<E>) -> Option<std::cmp::Ordering> {
+impl<E> PartialOrd for DueEvent<E> {
+    fn partial_cmp(&self, other: &DueEvent<E>) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<E> Ord for Due<E> {
-    fn cmp(&self, other: &Due<E>) -> std::cmp::Ordering {
+impl<E> Ord for DueEvent<E> {
+    fn cmp(&self, other: &DueEvent<E>) -> std::cmp::Ordering {
         (self.at, self.tie).cmp(&(other.at, other.tie))
     }
 }
@@ -48,7 +48,7 @@ impl<E> Queue<E> {
     pub(crate) fn push(&mut self, at: u64, event: E) {
         self.sequence += 1;
         let tie = mix(self.seed ^ self.sequence);
-        self.heap.push(Reverse(Due { at, tie, event }));
+        self.heap.push(Reverse(DueEvent { at, tie, event }));
     }
 
     /// The time of the next event, and the order among equal times.

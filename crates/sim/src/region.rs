@@ -10,20 +10,20 @@
 
 use cosched_core::Happening;
 
-use crate::thread::{Doing, Tid, Waiting};
-use crate::world::World;
+use crate::thread::{Doing, Tid, WaitTarget};
+use crate::world::SimulatedWorld;
 
-impl World {
+impl SimulatedWorld {
     /// A thread is at the beginning of a region. Returns whether it goes on at once.
     pub(crate) fn region(&mut self, tid: Tid, program: usize, requested: u16, next: u16) -> bool {
         let all = usize::from(self.programs[program].model.threads);
         let team = &mut self.programs[program].sync.team;
         let round = team.entry.round;
         match self.threads[tid as usize].waiting {
-            Waiting::Region { round: waited_for } if waited_for != round => {
+            WaitTarget::Region { round: waited_for } if waited_for != round => {
                 return self.enter(tid, program, next);
             }
-            Waiting::Region { .. } => {}
+            WaitTarget::Region { .. } => {}
             _ => {
                 team.entry.waiters.push(tid);
                 if team.entry.waiters.len() == all {
@@ -37,7 +37,7 @@ impl World {
         let runtime = &self.programs[program];
         let idle = self.threads[tid as usize].index >= runtime.sync.team.threads;
         let spin = if idle || runtime.sync.team.waits { 0 } else { runtime.model.spin.0 };
-        self.wait_spinning(tid, Waiting::Region { round }, spin)
+        self.wait_spinning(tid, WaitTarget::Region { round }, spin)
     }
 
     /// Requests threads. Returns how many there are, if that is known at once.
@@ -85,7 +85,7 @@ impl World {
         let threads = self.programs[program].sync.team.threads;
         let thread = &mut self.threads[tid as usize];
         thread.at += if thread.index < threads { 1 } else { 1 + u32::from(next) };
-        thread.waiting = Waiting::No;
+        thread.waiting = WaitTarget::No;
         thread.doing = Doing::Nothing;
         true
     }

@@ -15,32 +15,32 @@ use cosched_core::{
 };
 
 use crate::prices::LINE;
-use crate::thread::{Place, Thread, Tid, Used, Waiting};
-use crate::world::World;
+use crate::thread::{SimulatedThread, ThreadState, ThreadUsage, Tid, WaitTarget};
+use crate::world::SimulatedWorld;
 
 /// Instructions between two samples of the instruction pointer.
 const PERIOD: f64 = 500_000.0;
 
 /// The values of a program's last reading.
 #[derive(Clone, Debug)]
-pub(crate) struct Reading {
+pub(crate) struct ProgramReading {
     at: u64,
     frozen: u64,
-    used: Vec<Used>,
+    used: Vec<ThreadUsage>,
     locks: Vec<u64>,
     mixes: Vec<f64>,
     passages: u64,
 }
 
-impl Reading {
+impl ProgramReading {
     /// The reading of a program that begins.
-    pub(crate) fn new(at: u64, threads: usize) -> Reading {
-        let (used, locks, mixes) = (vec![Used::default(); threads], Vec::new(), Vec::new());
-        Reading { at, frozen: 0, used, locks, mixes, passages: 0 }
+    pub(crate) fn new(at: u64, threads: usize) -> ProgramReading {
+        let (used, locks, mixes) = (vec![ThreadUsage::default(); threads], Vec::new(), Vec::new());
+        ProgramReading { at, frozen: 0, used, locks, mixes, passages: 0 }
     }
 }
 
-impl World {
+impl SimulatedWorld {
     /// Measures, and replaces the measured values.
     pub(crate) fn read(&mut self, what: &[Observe], into: &mut Arena) {
         for cpu in 0..self.cpus.len() {
@@ -76,7 +76,7 @@ impl World {
 
     fn read_program(&mut self, run: usize, requested: &dyn Fn(Measure) -> bool, into: &mut Arena) {
         let by_mix = requested(Measure::InstructionPointers) || requested(Measure::Alone);
-        let fresh = Reading {
+        let fresh = ProgramReading {
             at: self.now,
             frozen: self.frozen(run),
             used: self.programs[run].tids().map(|tid| self.used(tid)).collect(),
@@ -99,7 +99,7 @@ impl World {
             (tells && requested(Measure::Progress)).then(|| now.passages - last.passages);
         let missing = requested(Measure::Progress) && !self.programs[run].model.tells;
         let frozen = Nanos(now.frozen - last.frozen);
-        let sample = |thread: Option<ThreadId>, used: Used| Sample {
+        let sample = |thread: Option<ThreadId>, used: ThreadUsage| Sample {
             program: id,
             thread,
             from: Nanos(last.at),
@@ -122,13 +122,16 @@ impl World {
             co_runners: co_runners as u16,
             quality: if missing { Quality::Missing } else { Quality::Exact },
         };
-        let each: Vec<Used> =
+        let each: Vec<ThreadUsage> =
             now.used.iter().zip(&last.used).map(|(now, last)| now.since(last)).collect();
-        into.samples.push(sample(None, each.iter().copied().fold(Used::default(), Used::plus)));
+        into.samples.push(sample(
+            None,
+            each.iter().copied().fold(ThreadUsage::default(), ThreadUsage::plus),
+        ));
         for (index, used) in each.iter().enumerate() {
             let tid = first + index as Tid;
             let thread = &self.threads[tid as usize];
-            if thread.place == Place::Ended {
+            if thread.place == ThreadState::Ended {
                 continue;
             }
             let name = ThreadId { slot: tid, generation: thread.generation };
@@ -168,13 +171,13 @@ impl World {
     }
 
     /// A thread's usage, including its present operation.
-    pub(crate) fn used(&self, tid: Tid) -> Used {
+    pub(crate) fn used(&self, tid: Tid) -> ThreadUsage {
         let thread = &self.threads[tid as usize];
         let since = self.now - thread.changed;
         let mut used = thread.used;
         match thread.place {
-            Place::Queued => used.queued += since,
-            Place::Blocked if waits_for_others(thread) => used.waited += since,
+            ThreadState::Queued => used.queued += since,
+            ThreadState::Blocked if waits_for_others(thread) => used.waited += since,
             _ => {}
         }
         used
@@ -193,7 +196,7 @@ impl World {
     fn ran_since(&self, run: usize, from: u64) -> bool {
         self.programs[run].tids().any(|tid| {
             let thread = &self.threads[tid as usize];
-            thread.place == Place::Running || (thread.seen > from && thread.used.ran > 0)
+            thread.place == ThreadState::Running || (thread.seen > from && thread.used.ran > 0)
         })
     }
 
@@ -212,13 +215,13 @@ impl World {
     }
 }
 
-fn waits_for_others(thread: &Thread) -> bool {
-    matches!(thread.waiting, Waiting::Barrier { .. } | Waiting::Lock | Waiting::Queue)
+fn waits_for_others(thread: &SimulatedThread) -> bool {
+    matches!(thread.waiting, WaitTarget::Barrier { .. } | WaitTarget::Lock | WaitTarget::Queue)
 }
 
-impl Used {
-    pub(crate) fn since(&self, before: &Used) -> Used {
-        Used {
+impl ThreadUsage {
+    pub(crate) fn since(&self, before: &ThreadUsage) -> ThreadUsage {
+        ThreadUsage {
             ran: self.ran - before.ran,
             spun: self.spun - before.spun,
             queued: self.queued - before.queued,
@@ -230,8 +233,8 @@ impl Used {
         }
     }
 
-    pub(crate) fn plus(self, other: Used) -> Used {
-        Used {
+    pub(crate) fn plus(self, other: ThreadUsage) -> ThreadUsage {
+        ThreadUsage {
             ran: self.ran + other.ran,
             spun: self.spun + other.spun,
             queued: self.queued + other.queued,

@@ -1,29 +1,29 @@
 //! The kernel's handling of threads: it queues them, gives them CPUs, and takes CPUs away.
 
-use crate::fair::Arrival;
+use crate::fair::EnqueueReason;
 use crate::kernel::Order;
 use crate::model::Op;
 use crate::queue::mix;
-use crate::thread::{Doing, Place, Tid, Waiting};
-use crate::world::World;
+use crate::thread::{Doing, ThreadState, Tid, WaitTarget};
+use crate::world::SimulatedWorld;
 
-impl World {
+impl SimulatedWorld {
     /// A blocked thread becomes runnable.
     pub(crate) fn wake(&mut self, tid: Tid) {
         let now = self.now;
         let wake = self.about(self.hardware.wake_nanos, tid);
         let thread = &mut self.threads[tid as usize];
-        if thread.place != Place::Blocked {
+        if thread.place != ThreadState::Blocked {
             return;
         }
         match thread.waiting {
-            Waiting::Time => {
-                thread.waiting = Waiting::No;
+            WaitTarget::Time => {
+                thread.waiting = WaitTarget::No;
                 thread.at += 1;
             }
             // A thread without work in a program is not waiting for a sibling.
-            Waiting::No | Waiting::Region { .. } => {}
-            Waiting::Barrier { .. } | Waiting::Lock | Waiting::Queue => {
+            WaitTarget::No | WaitTarget::Region { .. } => {}
+            WaitTarget::Barrier { .. } | WaitTarget::Lock | WaitTarget::Queue => {
                 self.count_wait(tid);
             }
         }
@@ -32,7 +32,7 @@ impl World {
         thread.doing = Doing::Nothing;
         thread.owes += wake;
         self.comes_back(tid);
-        self.make_runnable(tid, Arrival::Woken);
+        self.make_runnable(tid, EnqueueReason::Woken);
     }
 
     /// A duration around the usual one, for example of a wake-up: from half of it to half more. A
@@ -45,7 +45,7 @@ impl World {
     }
 
     /// Queues a thread on the CPU that suits it, or holds it while its program is frozen.
-    pub(crate) fn make_runnable(&mut self, tid: Tid, how: Arrival) {
+    pub(crate) fn make_runnable(&mut self, tid: Tid, how: EnqueueReason) {
         let program = self.program_of(tid);
         let cpu = usize::from(self.threads[tid as usize].cpu);
         let lingers = self.threads[tid as usize].turn.delayed;
@@ -53,7 +53,7 @@ impl World {
             if lingers {
                 self.let_sleep(tid, cpu);
             }
-            self.threads[tid as usize].place = Place::Held;
+            self.threads[tid as usize].place = ThreadState::Held;
             return;
         }
         self.programs[program].runnable += 1;
@@ -67,7 +67,7 @@ impl World {
         }
     }
 
-    pub(crate) fn enqueue(&mut self, tid: Tid, cpu: usize, how: Arrival) {
+    pub(crate) fn enqueue(&mut self, tid: Tid, cpu: usize, how: EnqueueReason) {
         self.catch_up(cpu);
         self.come_to(tid, cpu, how);
         self.is_queued(tid, cpu, how);
@@ -75,7 +75,7 @@ impl World {
 
     /// Gives a thread a place in a queue, without preempting a thread there yet. Accounts on that
     /// CPU are up to date.
-    fn come_to(&mut self, tid: Tid, cpu: usize, how: Arrival) {
+    fn come_to(&mut self, tid: Tid, cpu: usize, how: EnqueueReason) {
         self.join(tid, cpu, how);
         let thread = &mut self.threads[tid as usize];
         if usize::from(thread.cpu) != cpu {
@@ -104,11 +104,11 @@ impl World {
             self.account(current);
         }
         self.leave_queue(tid, from);
-        self.come_to(tid, to, Arrival::Moved);
+        self.come_to(tid, to, EnqueueReason::Moved);
         self.count_queued(tid, to);
     }
 
-    fn is_queued(&mut self, tid: Tid, cpu: usize, how: Arrival) {
+    fn is_queued(&mut self, tid: Tid, cpu: usize, how: EnqueueReason) {
         self.count_queued(tid, cpu);
         if self.preempts(tid, cpu, how) {
             self.unsettle(cpu);
@@ -121,7 +121,7 @@ impl World {
     fn count_queued(&mut self, tid: Tid, cpu: usize) {
         let now = self.now;
         let thread = &mut self.threads[tid as usize];
-        thread.place = Place::Queued;
+        thread.place = ThreadState::Queued;
         thread.changed = now;
         let rank = thread.turn.rank;
         self.waiting_changes(cpu, true, rank);
@@ -265,15 +265,15 @@ impl World {
     }
 
     /// Takes a thread from its CPU or its queue.
-    pub(crate) fn take_off(&mut self, tid: Tid, to: Place) {
+    pub(crate) fn take_off(&mut self, tid: Tid, to: ThreadState) {
         let place = self.threads[tid as usize].place;
         let cpu = usize::from(self.threads[tid as usize].cpu);
         match place {
-            Place::Running => {
+            ThreadState::Running => {
                 self.account(tid);
                 self.give_back(cpu);
                 self.keep_average(cpu);
-                let lingers = to == Place::Blocked && self.lingers(tid, cpu);
+                let lingers = to == ThreadState::Blocked && self.lingers(tid, cpu);
                 if lingers {
                     self.threads[tid as usize].turn.delayed = true;
                     let turn = self.threads[tid as usize].turn;
@@ -285,23 +285,23 @@ impl World {
                 self.off_cpu(tid);
                 self.unsettle(cpu);
             }
-            Place::Queued => {
+            ThreadState::Queued => {
                 if let Some(current) = self.cpus[cpu].current {
                     self.account(current);
                 }
                 self.leave_queue(tid, cpu);
             }
-            Place::Blocked | Place::Held | Place::Ended => {
-                if to == Place::Ended && self.threads[tid as usize].turn.delayed {
+            ThreadState::Blocked | ThreadState::Held | ThreadState::Ended => {
+                if to == ThreadState::Ended && self.threads[tid as usize].turn.delayed {
                     self.let_sleep(tid, cpu);
                 }
             }
         }
-        if matches!(place, Place::Running | Place::Queued) {
+        if matches!(place, ThreadState::Running | ThreadState::Queued) {
             let program = self.program_of(tid);
             self.programs[program].runnable -= 1;
         }
-        if place == Place::Running {
+        if place == ThreadState::Running {
             self.load_changes(cpu, false);
         }
         let now = self.now;
@@ -336,7 +336,7 @@ impl World {
         self.tally_sleep(tid);
         self.threads[tid as usize].doing = Doing::Nothing;
         self.threads[tid as usize].used.switches[0] += 1;
-        self.take_off(tid, Place::Blocked);
+        self.take_off(tid, ThreadState::Blocked);
     }
 
     /// Accounts for the time that a sleeper has waited for others.
@@ -391,7 +391,7 @@ impl World {
         if let Some(current) = before {
             self.tally_loss(current, self.cpus[cpu].queue[next].program);
             let thread = &mut self.threads[current as usize];
-            thread.place = Place::Queued;
+            thread.place = ThreadState::Queued;
             thread.changed = now;
             thread.used.switches[1] += 1;
             let turn = thread.turn;
@@ -412,7 +412,7 @@ impl World {
         let thread = &mut self.threads[tid as usize];
         thread.dispatch.came = now;
         thread.expired = false;
-        thread.place = Place::Running;
+        thread.place = ThreadState::Running;
         thread.used.queued += now - thread.changed;
         thread.since = now;
         thread.changed = now;

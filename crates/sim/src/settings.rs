@@ -7,10 +7,10 @@
 
 use cosched_core::{Aspect, Class, Happening, Nanos, Refusal, Settings, ThreadId, ThreadRule};
 
-use crate::fair::Arrival;
+use crate::fair::EnqueueReason;
 use crate::kernel::{Order, REAL_TIME_SLICE};
-use crate::thread::{Place, Tid};
-use crate::world::World;
+use crate::thread::{ThreadState, Tid};
+use crate::world::SimulatedWorld;
 
 /// The bounds of a slice of Linux' fair class.
 const SLICES: (Nanos, Nanos) = (Nanos::from_micros(100), Nanos::from_millis(100));
@@ -25,7 +25,7 @@ const WEIGHTS: [f64; 40] = [
 ];
 const WEIGHT_OF_ZERO: f64 = 1024.0;
 
-impl World {
+impl SimulatedWorld {
     /// Settings of a program take effect, as far as this kernel supports them.
     pub(crate) fn obey(&mut self, run: usize, settings: Settings) {
         let rank = self.rank(settings.class);
@@ -66,7 +66,7 @@ impl World {
     pub(crate) fn obey_rule(&mut self, id: ThreadId, rule: ThreadRule) {
         let tid = id.slot;
         let Some(thread) = self.threads.get_mut(tid as usize) else { return };
-        if thread.generation != id.generation || thread.place == Place::Ended {
+        if thread.generation != id.generation || thread.place == ThreadState::Ended {
             return;
         }
         thread.rule = (rule != ThreadRule::default()).then(|| Box::new(rule));
@@ -128,7 +128,7 @@ impl World {
     /// Applies the settings of a thread's program, and its own, to the thread.
     fn refit(&mut self, tid: Tid) {
         let thread = &self.threads[tid as usize];
-        if thread.place == Place::Ended {
+        if thread.place == ThreadState::Ended {
             return;
         }
         let rule = thread.rule.as_deref().copied().unwrap_or_default();
@@ -149,14 +149,14 @@ impl World {
         let thread = &self.threads[tid as usize];
         // If its rank changes, it leaves its queue with the old rank, and joins it with the new
         // one.
-        let returns =
-            thread.turn.rank != rank && matches!(thread.place, Place::Running | Place::Queued);
+        let returns = thread.turn.rank != rank
+            && matches!(thread.place, ThreadState::Running | ThreadState::Queued);
         let current = self.cpus[usize::from(thread.cpu)].current;
         if let Some(current) = current {
             self.account(current);
         }
         if returns {
-            self.take_off(tid, Place::Held);
+            self.take_off(tid, ThreadState::Held);
         }
         let thread = &mut self.threads[tid as usize];
         if thread.turn.rank != rank {
@@ -166,7 +166,7 @@ impl World {
         thread.mask = mask.map(Box::new);
         self.set_turn(tid, slice);
         if returns {
-            self.make_runnable(tid, Arrival::Woken);
+            self.make_runnable(tid, EnqueueReason::Woken);
         }
         self.obey_mask(tid);
     }

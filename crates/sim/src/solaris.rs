@@ -19,10 +19,10 @@
 
 use cosched_core::{Level, Nanos};
 
-use crate::fair::Arrival;
+use crate::fair::EnqueueReason;
 use crate::queue::mix;
-use crate::thread::{Place, Tid};
-use crate::world::World;
+use crate::thread::{ThreadState, Tid};
+use crate::world::SimulatedWorld;
 
 /// The highest level of time sharing, where programs begin that an interactive shell starts; no
 /// thread is raised from it.
@@ -98,18 +98,18 @@ impl Default for Dispatch {
 impl Dispatch {
     /// Whether it comes before others of its priority (`setfrontdq`): displaced, or asleep for less
     /// than a tick.
-    pub(crate) fn returns_first(&self, how: Arrival, now: u64, tick: u64) -> bool {
+    pub(crate) fn returns_first(&self, how: EnqueueReason, now: u64, tick: u64) -> bool {
         match how {
-            Arrival::Fresh => false,
-            Arrival::Woken => self.came / tick == now / tick,
-            Arrival::Moved => self.displaced,
+            EnqueueReason::Fresh => false,
+            EnqueueReason::Woken => self.came / tick == now / tick,
+            EnqueueReason::Moved => self.displaced,
         }
     }
 }
 
 /// Why a priority changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum PriorityChange {
     Expired,
     Slept,
     Ran,
@@ -119,7 +119,7 @@ pub(crate) enum Change {
     },
 }
 
-impl World {
+impl SimulatedWorld {
     /// A thread joins the class of fixed priorities (a rank above 0), with a slice or 0 for the
     /// table's; or time sharing. Returns its rank.
     pub(crate) fn joins_class(&mut self, tid: Tid, rank: u8, slice: f64) -> u8 {
@@ -148,7 +148,7 @@ impl World {
     }
 
     /// A thread of time sharing goes to a level, with a whole turn.
-    fn goes_to(&mut self, tid: Tid, level: u8, why: Change) {
+    fn goes_to(&mut self, tid: Tid, level: u8, why: PriorityChange) {
         let thread = &mut self.threads[tid as usize];
         let changes = thread.dispatch.level != level;
         thread.dispatch.level = level;
@@ -174,7 +174,7 @@ impl World {
         }
         let Dispatch { level, fixed, .. } = *dispatch;
         if !fixed {
-            self.goes_to(tid, expired(level), Change::Expired);
+            self.goes_to(tid, expired(level), PriorityChange::Expired);
         }
         let left = self.whole_turn(tid);
         self.turns += 1.0;
@@ -205,19 +205,21 @@ impl World {
                 continue;
             }
             match place {
-                Place::Running => self.goes_to(tid, returned(level), Change::Ran),
-                Place::Queued => {
-                    self.goes_to(tid, waited(level), Change::Waited { displaced });
+                ThreadState::Running => self.goes_to(tid, returned(level), PriorityChange::Ran),
+                ThreadState::Queued => {
+                    self.goes_to(tid, waited(level), PriorityChange::Waited { displaced });
                     self.turns += 1.0;
                     self.threads[tid as usize].turn.vruntime = self.turns;
                     self.refresh_turn(tid);
                     let cpu = usize::from(self.threads[tid as usize].cpu);
-                    if self.preempts(tid, cpu, Arrival::Moved) {
+                    if self.preempts(tid, cpu, EnqueueReason::Moved) {
                         self.unsettle(cpu);
                     }
                 }
-                Place::Blocked | Place::Held => self.threads[tid as usize].dispatch.due = true,
-                Place::Ended => {}
+                ThreadState::Blocked | ThreadState::Held => {
+                    self.threads[tid as usize].dispatch.due = true
+                }
+                ThreadState::Ended => {}
             }
         }
     }
@@ -226,13 +228,13 @@ impl World {
     pub(crate) fn comes_back(&mut self, tid: Tid) {
         let Dispatch { level, due, .. } = self.threads[tid as usize].dispatch;
         if due && self.kernel.is_solaris() {
-            self.goes_to(tid, returned(level), Change::Slept);
+            self.goes_to(tid, returned(level), PriorityChange::Slept);
         }
     }
 
     /// The CPU for a thread that becomes runnable (`setbackdq`).
-    pub(crate) fn dispatch_to(&self, tid: Tid, own: usize, how: Arrival) -> usize {
-        if how == Arrival::Fresh || !self.may_use(tid, own) {
+    pub(crate) fn dispatch_to(&self, tid: Tid, own: usize, how: EnqueueReason) -> usize {
+        if how == EnqueueReason::Fresh || !self.may_use(tid, own) {
             return self.least_ranked(tid, own);
         }
         if self.cpus[own].load == 0 {

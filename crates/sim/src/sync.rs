@@ -9,10 +9,10 @@ use crate::tid::Tid;
 /// All of one program's, by the numbers in its script.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sync {
-    pub(crate) barriers: Vec<Barrier>,
+    pub(crate) barriers: Vec<BarrierState>,
     pub(crate) locks: Vec<Lock>,
     pub(crate) queues: Vec<Channel>,
-    pub(crate) team: Team,
+    pub(crate) team: ThreadTeam,
 }
 
 /// A barrier's identity.
@@ -26,7 +26,7 @@ pub(crate) enum Gate {
 
 /// The threads of a malleable program in its present or last parallel region.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Team {
+pub(crate) struct ThreadTeam {
     /// How many, from 1.
     pub(crate) threads: u16,
     /// How many were requested last; 0: none yet.
@@ -34,14 +34,14 @@ pub(crate) struct Team {
     /// Whether the answer is waited for.
     pub(crate) waits: bool,
     /// The barrier of all threads at the beginning of a region.
-    pub(crate) entry: Barrier,
+    pub(crate) entry: BarrierState,
     /// The barrier of the threads in the region.
-    pub(crate) region: Barrier,
+    pub(crate) region: BarrierState,
 }
 
 /// A barrier.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Barrier {
+pub(crate) struct BarrierState {
     /// How often it has opened.
     pub(crate) round: u64,
     /// The threads that have arrived since.
@@ -50,10 +50,10 @@ pub(crate) struct Barrier {
     pub(crate) began: u64,
 }
 
-impl Barrier {
+impl BarrierState {
     /// A barrier with room for this many threads.
-    fn of(threads: usize) -> Barrier {
-        Barrier { round: 0, waiters: Vec::with_capacity(threads), began: 0 }
+    fn of(threads: usize) -> BarrierState {
+        BarrierState { round: 0, waiters: Vec::with_capacity(threads), began: 0 }
     }
 }
 
@@ -93,17 +93,17 @@ impl Sync {
         };
         // Filled one by one: a clone would not keep the reserved room.
         Sync {
-            barriers: (0..model.barriers).map(|_| Barrier::of(threads)).collect(),
+            barriers: (0..model.barriers).map(|_| BarrierState::of(threads)).collect(),
             locks: (0..model.locks)
                 .map(|_| Lock { waiters: waiters(), waited: vec![0; threads], ..Lock::default() })
                 .collect(),
             queues: model.queues.iter().map(channel).collect(),
-            team: Team {
+            team: ThreadTeam {
                 threads: model.threads,
                 requested: 0,
                 waits: false,
-                entry: Barrier::of(threads),
-                region: Barrier::of(threads),
+                entry: BarrierState::of(threads),
+                region: BarrierState::of(threads),
             },
         }
     }
@@ -114,7 +114,7 @@ impl Sync {
         rounds + self.team.entry.round + self.team.region.round
     }
 
-    pub(crate) fn barrier(&mut self, gate: Gate) -> &mut Barrier {
+    pub(crate) fn barrier(&mut self, gate: Gate) -> &mut BarrierState {
         match gate {
             Gate::Numbered(number) => &mut self.barriers[usize::from(number)],
             Gate::OfTheTeam => &mut self.team.region,

@@ -7,9 +7,9 @@
 
 use cosched_core::{Nanos, ProgramId};
 
-use crate::solaris::Change;
-use crate::thread::{Place, Tid, Used, Waiting};
-use crate::world::World;
+use crate::solaris::PriorityChange;
+use crate::thread::{ThreadState, ThreadUsage, Tid, WaitTarget};
+use crate::world::SimulatedWorld;
 
 /// Counts of a program, over all of its threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,23 +104,23 @@ pub struct Interval {
 
 /// The intervals that are kept.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct KeptIntervals {
     every: u64,
     from: u64,
     next: u64,
     pub(crate) rows: Vec<Interval>,
     /// By the program's position: its run, and its usage when the interval began.
-    before: Vec<(ProgramId, Used, Tally)>,
+    before: Vec<(ProgramId, ThreadUsage, Tally)>,
 }
 
-impl Watch {
-    pub(crate) fn new(now: u64, every: Nanos) -> Watch {
+impl KeptIntervals {
+    pub(crate) fn new(now: u64, every: Nanos) -> KeptIntervals {
         let every = every.0.max(1);
-        Watch { every, from: now, next: now + every, rows: Vec::new(), before: Vec::new() }
+        KeptIntervals { every, from: now, next: now + every, rows: Vec::new(), before: Vec::new() }
     }
 }
 
-impl World {
+impl SimulatedWorld {
     /// Ends the intervals that end before a time; there is no event until then.
     pub(crate) fn keep_watch(&mut self, until: u64) {
         while let Some(watch) = self.watch.as_ref().filter(|watch| watch.next <= until) {
@@ -142,16 +142,17 @@ impl World {
         let Some(mut watch) = self.watch.take() else { return };
         let program = &self.programs[run];
         let (id, tally) = (program.id, program.tally);
-        let is_queued = |tid: &Tid| self.threads[*tid as usize].place == Place::Queued;
+        let is_queued = |tid: &Tid| self.threads[*tid as usize].place == ThreadState::Queued;
         let queue = program.tids().filter(is_queued).count() as u16;
         let all = program.tids().map(|tid| {
             let thread = &self.threads[tid as usize];
             let mut used = self.used(tid);
-            used.ran += if thread.place == Place::Running { self.now - thread.since } else { 0 };
+            used.ran +=
+                if thread.place == ThreadState::Running { self.now - thread.since } else { 0 };
             used
         });
-        let used = all.fold(Used::default(), Used::plus);
-        watch.before.resize(self.programs.len(), (id, Used::default(), Tally::default()));
+        let used = all.fold(ThreadUsage::default(), ThreadUsage::plus);
+        watch.before.resize(self.programs.len(), (id, ThreadUsage::default(), Tally::default()));
         let (of, used_before, tally_before) =
             std::mem::replace(&mut watch.before[run], (id, used, tally));
         let (did, counts) = match of == id {
@@ -211,12 +212,12 @@ impl World {
     /// A running thread goes to sleep.
     pub(crate) fn tally_sleep(&mut self, tid: Tid) {
         let thread = &self.threads[tid as usize];
-        if thread.waiting != Waiting::Lock {
+        if thread.waiting != WaitTarget::Lock {
             return;
         }
         let queued = self
             .awaited(tid)
-            .is_some_and(|holder| self.threads[holder as usize].place == Place::Queued);
+            .is_some_and(|holder| self.threads[holder as usize].place == ThreadState::Queued);
         let tally = self.tally(tid);
         tally.for_locks += 1;
         tally.holder_queued += u64::from(queued);
@@ -228,13 +229,13 @@ impl World {
     }
 
     /// A thread's priority changes.
-    pub(crate) fn tally_change(&mut self, tid: Tid, why: Change) {
+    pub(crate) fn tally_change(&mut self, tid: Tid, why: PriorityChange) {
         let tally = self.tally(tid);
         match why {
-            Change::Expired => tally.changes_expired += 1,
-            Change::Slept => tally.changes_slept += 1,
-            Change::Ran => tally.changes_ran += 1,
-            Change::Waited { displaced } => {
+            PriorityChange::Expired => tally.changes_expired += 1,
+            PriorityChange::Slept => tally.changes_slept += 1,
+            PriorityChange::Ran => tally.changes_ran += 1,
+            PriorityChange::Waited { displaced } => {
                 tally.changes_waited += 1;
                 tally.changes_preempted += u64::from(displaced);
             }

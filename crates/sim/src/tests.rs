@@ -7,7 +7,7 @@ use cosched_policy::{Kind, Options};
 
 use crate::hardware::{Bus, Hardware, Scope, topology};
 use crate::model::{Mix, Model, Op};
-use crate::{Costs, Halted, Job, Kernel, Sim};
+use crate::{Costs, Halted, Kernel, Sim, SimulatedJob};
 
 /// A machine on which nothing costs time but computing.
 pub(crate) fn ideal(shape: &str) -> Hardware {
@@ -72,7 +72,8 @@ impl Scenario {
         let topology = self.hardware.topology.clone();
         let limits = Limits::default();
         let setup = Setup { cpus: topology.all(), topology, programs: entries, limits };
-        let jobs = self.models.iter().map(|model| Job { model: model.clone(), weight: 1.0 });
+        let jobs =
+            self.models.iter().map(|model| SimulatedJob { model: model.clone(), weight: 1.0 });
         let mut sim = Sim::new(self.hardware.clone(), self.kernel, jobs.collect(), FREE, self.seed);
         sim.stop_after(events);
         let policy: Box<dyn Policy + Send> = self.policy.build(&Options::default()).unwrap();

@@ -3,35 +3,35 @@
 
 use cosched_core::CpuSet;
 
-use crate::cache::Lines;
-use crate::prices::pace::Pace;
+use crate::cache::CacheLines;
+use crate::prices::pace::ThreadSpeed;
 use crate::solaris::Dispatch;
 pub(crate) use crate::tid::Tid;
 
 /// A thread.
 #[derive(Clone, Debug)]
-pub(crate) struct Thread {
+pub(crate) struct SimulatedThread {
     /// The keys that order queues.
     pub(crate) turn: QueueKey,
     /// Its number in the program; 0 does the serial parts.
     pub(crate) index: u16,
-    pub(crate) place: Place,
+    pub(crate) place: ThreadState,
     /// It was made by a sibling, and not by the process that started the program.
     pub(crate) made: bool,
     /// The CPU that it is on, or was on last.
     pub(crate) cpu: u16,
     pub(crate) doing: Doing,
     /// What it waits for, while it spins or is blocked.
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: WaitTarget,
     /// The next operation of its script, or the present one.
     pub(crate) at: u32,
     /// How often the loops around that operation were executed.
     pub(crate) counters: [u32; 4],
     /// Nanoseconds on a CPU that it owes before its own work goes on: switches, wake-ups, ticks.
     pub(crate) owes: f64,
-    pub(crate) pace: Pace,
+    pub(crate) pace: ThreadSpeed,
     /// Its lines in a cache.
-    pub(crate) lines: Lines,
+    pub(crate) lines: CacheLines,
     /// The time up to which its account is kept.
     pub(crate) since: u64,
     /// When it was last put on a CPU, or into a queue, or went to sleep.
@@ -60,7 +60,7 @@ pub(crate) struct Thread {
     pub(crate) holds: u16,
     /// Counts the threads that had its position before.
     pub(crate) generation: u32,
-    pub(crate) used: Used,
+    pub(crate) used: ThreadUsage,
     /// How many of the instructions were of each mix of the program.
     pub(crate) by_mix: Vec<f64>,
 }
@@ -90,7 +90,7 @@ pub(crate) struct QueueKey {
 
 /// What a thread has used since it began.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Used {
+pub(crate) struct ThreadUsage {
     /// CPU time, nanoseconds.
     pub(crate) ran: u64,
     /// The part that was spent spinning.
@@ -108,7 +108,7 @@ pub(crate) struct Used {
 
 /// A thread's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ThreadState {
     /// On its CPU.
     Running,
     /// In the queue of its CPU.
@@ -134,7 +134,7 @@ pub(crate) enum Doing {
 
 /// What a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Waiting {
+pub(crate) enum WaitTarget {
     /// Nothing.
     No,
     /// The end of this round of its operation's barrier.
@@ -149,8 +149,8 @@ pub(crate) enum Waiting {
     Time,
 }
 
-impl Thread {
-    pub(crate) fn new(tid: Tid, program: u16, index: u16) -> Thread {
+impl SimulatedThread {
+    pub(crate) fn new(tid: Tid, program: u16, index: u16) -> SimulatedThread {
         let turn = QueueKey {
             tid,
             program,
@@ -162,19 +162,19 @@ impl Thread {
             deadline: 0.0,
             slice: 0.0,
         };
-        Thread {
+        SimulatedThread {
             turn,
             index,
-            place: Place::Blocked,
+            place: ThreadState::Blocked,
             made: false,
             cpu: 0,
             doing: Doing::Nothing,
-            waiting: Waiting::No,
+            waiting: WaitTarget::No,
             at: 0,
             counters: [0; 4],
             owes: 0.0,
-            pace: Pace::default(),
-            lines: Lines::default(),
+            pace: ThreadSpeed::default(),
+            lines: CacheLines::default(),
             since: 0,
             changed: 0,
             seen: 0,
@@ -189,7 +189,7 @@ impl Thread {
             gift: None,
             holds: 0,
             generation: 0,
-            used: Used::default(),
+            used: ThreadUsage::default(),
             by_mix: Vec::new(),
         }
     }
@@ -197,7 +197,7 @@ impl Thread {
     /// Accounts for the time since the last update, if it is on a CPU. `fair`: whether its virtual
     /// time goes on, too. Returns how many bytes it has brought into its cache.
     pub(crate) fn account(&mut self, now: u64, fair: bool) -> f64 {
-        if self.place != Place::Running || self.since == now {
+        if self.place != ThreadState::Running || self.since == now {
             return 0.0;
         }
         let passed = now - std::mem::replace(&mut self.since, now);

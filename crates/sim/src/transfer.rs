@@ -10,9 +10,9 @@
 use cosched_core::Level;
 
 use crate::thread::Tid;
-use crate::world::World;
+use crate::world::SimulatedWorld;
 
-impl World {
+impl SimulatedWorld {
     /// A thread has got a lock, and goes on: counts the transfer if another thread had it before.
     pub(crate) fn takes_over(&mut self, tid: Tid, program: usize, number: usize) {
         let cpu = usize::from(self.threads[tid as usize].cpu);

@@ -19,15 +19,15 @@ use crate::kernel::Kernel;
 use crate::model::Model;
 use crate::prices::Prices;
 use crate::queue::Queue;
-use crate::samples::Reading;
+use crate::samples::ProgramReading;
 use crate::shape::Shape;
 use crate::sync::Sync;
-use crate::tally::{Tally, Watch};
-use crate::thread::{Doing, Place, QueueKey, Thread, Tid};
+use crate::tally::{KeptIntervals, Tally};
+use crate::thread::{Doing, QueueKey, SimulatedThread, ThreadState, Tid};
 
 /// The inside of a simulated machine.
 #[derive(Debug)]
-pub(crate) struct World {
+pub(crate) struct SimulatedWorld {
     pub(crate) hardware: Hardware,
     pub(crate) shape: Shape,
     pub(crate) kernel: Kernel,
@@ -39,9 +39,9 @@ pub(crate) struct World {
     pub(crate) agenda: Agenda,
     /// Events that happen once.
     pub(crate) effects: Queue<Effect>,
-    pub(crate) threads: Vec<Thread>,
-    pub(crate) cpus: Vec<Cpu>,
-    pub(crate) programs: Vec<Program>,
+    pub(crate) threads: Vec<SimulatedThread>,
+    pub(crate) cpus: Vec<CpuState>,
+    pub(crate) programs: Vec<ProgramRun>,
     /// CPUs that have to choose again.
     pub(crate) unsettled: Vec<usize>,
     /// Threads on CPUs that have to begin their next operation.
@@ -87,7 +87,7 @@ pub(crate) struct World {
     /// When priorities were last raised (Solaris), nanoseconds.
     pub(crate) raised: u64,
     /// What programs did in each interval, if that is recorded.
-    pub(crate) watch: Option<Watch>,
+    pub(crate) watch: Option<KeptIntervals>,
     /// Which thread was put on a CPU when, if that is recorded.
     pub(crate) switches: Option<Vec<Switch>>,
     /// The fair share of a thread.
@@ -131,7 +131,7 @@ pub(crate) enum Effect {
 
 /// A CPU.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Cpu {
+pub(crate) struct CpuState {
     pub(crate) current: Option<Tid>,
     pub(crate) queue: Vec<QueueKey>,
     /// The thread that ran last.
@@ -145,12 +145,12 @@ pub(crate) struct Cpu {
     pub(crate) housekeeping: u64,
     /// How many threads are on it or wait for it.
     pub(crate) load: u32,
-    /// See [`World::keep_average`].
+    /// See [`SimulatedWorld::keep_average`].
     pub(crate) least: f64,
     pub(crate) average: f64,
 }
 
-impl Cpu {
+impl CpuState {
     /// Removes a thread from the queue and keeps its order.
     pub(crate) fn remove(&mut self, tid: Tid) {
         if let Some(position) = self.queue.iter().position(|turn| turn.tid == tid) {
@@ -161,7 +161,7 @@ impl Cpu {
 
 /// A run of a program.
 #[derive(Clone, Debug)]
-pub(crate) struct Program {
+pub(crate) struct ProgramRun {
     pub(crate) id: ProgramId,
     pub(crate) model: Model,
     /// Its share, where programs have one.
@@ -195,21 +195,21 @@ pub(crate) struct Program {
     /// A freeze or thaw with another number is no longer wanted.
     pub(crate) order: u64,
     /// Its last reading.
-    pub(crate) reading: Reading,
+    pub(crate) reading: ProgramReading,
     /// How its threads lost their CPUs, since it began.
     pub(crate) tally: Tally,
     /// The durations of its barriers, and its threads' fair share of the machine.
     pub(crate) delays: Delays,
 }
 
-impl Program {
+impl ProgramRun {
     pub(crate) fn tids(&self) -> std::ops::Range<Tid> {
         self.first..self.first + Tid::from(self.model.threads)
     }
 }
 
-impl World {
-    pub(crate) fn new(hardware: Hardware, kernel: Kernel, seed: u64) -> World {
+impl SimulatedWorld {
+    pub(crate) fn new(hardware: Hardware, kernel: Kernel, seed: u64) -> SimulatedWorld {
         let count = hardware.topology.cpus().len();
         let shape = Shape::new(&hardware.topology);
         let groups = Level::ALL.map(|level| {
@@ -218,7 +218,7 @@ impl World {
         });
         let mut agenda = Agenda::new(seed);
         agenda.grow(2 * count + 1);
-        World {
+        SimulatedWorld {
             prices: Prices::new(&hardware, &shape),
             caches: vec![Cache::default(); groups[Level::Llc as usize].len()],
             loads: groups.clone(),
@@ -235,7 +235,7 @@ impl World {
             agenda,
             effects: Queue::new(!seed),
             threads: Vec::new(),
-            cpus: vec![Cpu::default(); count],
+            cpus: vec![CpuState::default(); count],
             programs: Vec::new(),
             unsettled: Vec::new(),
             ready: Vec::new(),
@@ -435,7 +435,7 @@ impl World {
 
     /// The last operation of a thread is done.
     pub(crate) fn end(&mut self, tid: Tid) {
-        self.take_off(tid, Place::Ended);
+        self.take_off(tid, ThreadState::Ended);
         let program = self.program_of(tid);
         self.end_share(program, 1);
         self.programs[program].alive -= 1;

@@ -8,7 +8,7 @@ mod stage;
 use cosched_core::engine::{Engine, Limits, ProgramSetup, Setup};
 use cosched_core::{Event, Happening, Nanos, Profile, ProgramId, Settings, Speedup, Step};
 use cosched_policy::{Kind, Options};
-use cosched_sim::{Costs, Hardware, Job, Kernel, Model, Sim};
+use cosched_sim::{Costs, Hardware, Kernel, Model, Sim, SimulatedJob};
 use proptest::prelude::*;
 use stage::{Stage, ideal};
 
@@ -180,7 +180,8 @@ fn seconds_asking(
         programs: models.iter().enumerate().map(entry).collect(),
         limits: Limits::default(),
     };
-    let jobs = models.iter().map(|model| Job { model: model.clone(), weight: 1.0 }).collect();
+    let jobs =
+        models.iter().map(|model| SimulatedJob { model: model.clone(), weight: 1.0 }).collect();
     let sim = Sim::new(hardware, Kernel::EEVDF, jobs, Costs::MEASURED, 1);
     let policy = kind.build(&Options::default()).unwrap();
     let (_, outcome) = Engine::new(sim, policy, setup).run(&mut ());

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use cosched_core::{Machine, Nanos, ProgramId, Settings, Step};
 use cosched_sim::model::{AtBarrier, Mix, Op};
-use cosched_sim::{Costs, Hardware, Job, Kernel, Model, Sim};
+use cosched_sim::{Costs, Hardware, Kernel, Model, Sim, SimulatedJob};
 
 struct Counting;
 
@@ -61,7 +61,7 @@ fn no_event_allocates_after_the_first_events() {
     ];
     let hardware = Hardware::words("package:2 core:4 pu:2 bus=package:10 bus=machine:15").unwrap();
     for kernel in Kernel::NAMES.iter().filter_map(|name| Kernel::named(name)) {
-        let jobs = models.iter().map(|model| Job { model: model.clone(), weight: 1.0 });
+        let jobs = models.iter().map(|model| SimulatedJob { model: model.clone(), weight: 1.0 });
         let mut sim = Sim::new(hardware.clone(), kernel, jobs.collect(), Costs::MEASURED, 1);
         for slot in 0..4 {
             sim.submit(&[Step::Start(ProgramId::first(slot), Settings::default())]).unwrap();

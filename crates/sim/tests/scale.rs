@@ -7,7 +7,7 @@ use cosched_core::Nanos;
 use cosched_core::engine::{Engine, Limits, ProgramSetup, Setup};
 use cosched_policy::{Kind, Options};
 use cosched_sim::model::Mix;
-use cosched_sim::{Costs, Hardware, Job, Kernel, Model, Sim};
+use cosched_sim::{Costs, Hardware, Kernel, Model, Sim, SimulatedJob};
 
 /// Runs a thousand programs with this many instructions for each thread.
 fn a_thousand_programs_share_1024_cpus(policy: Kind, instructions: f64) {
@@ -32,7 +32,7 @@ fn a_thousand_programs_share_1024_cpus(policy: Kind, instructions: f64) {
         // In a round of a thousand turns every program waits for more than a second.
         limits: Limits { max_frozen: Nanos::from_secs(10), ..Limits::default() },
     };
-    let jobs = models.into_iter().map(|model| Job { model, weight: 1.0 }).collect();
+    let jobs = models.into_iter().map(|model| SimulatedJob { model, weight: 1.0 }).collect();
     let sim = Sim::new(hardware.clone(), Kernel::EEVDF, jobs, Costs::MEASURED, 1);
     let policy = policy.build(&Options::default()).unwrap();
     let (sim, outcome) = Engine::new(sim, policy, setup).run(&mut ());

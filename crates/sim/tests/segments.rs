@@ -9,7 +9,7 @@ use cosched_core::{Arena, Machine, Measure, Nanos, Observe, ProgramId};
 use cosched_policy::{FairOptions, Kind, Options};
 use cosched_sim::hardware::{Bus, Scope};
 use cosched_sim::model::{Mix, Op};
-use cosched_sim::{Hardware, Job, Kernel, Model, Sim};
+use cosched_sim::{Hardware, Kernel, Model, Sim, SimulatedJob};
 use stage::{FREE, Stage, ideal};
 
 fn streams(misses: f64) -> Mix {
@@ -63,7 +63,8 @@ fn each_mix_is_a_block_with_its_time_alone() {
 fn times(kind: Kind, fair: FairOptions, models: &[Model]) -> Vec<f64> {
     let hardware = Hardware::named("e5410-8").unwrap();
     let peak = hardware.peak_lines_per_microsecond();
-    let jobs = models.iter().map(|model| Job { model: model.clone(), weight: 1.0 }).collect();
+    let jobs =
+        models.iter().map(|model| SimulatedJob { model: model.clone(), weight: 1.0 }).collect();
     let setup = Setup {
         cpus: hardware.topology.all(),
         topology: hardware.topology.clone(),

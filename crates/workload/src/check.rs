@@ -15,7 +15,7 @@ use toml::Spanned;
 
 use super::after::{self, After};
 use super::barrier::BarrierMode;
-use super::error::{Origin, Place, Problem, WorkloadError};
+use super::error::{Place, Problem, WorkloadError, WorkloadOrigin};
 use super::file::{Draft, WrittenCommand, WrittenRepeat};
 use super::mistakes::Mistakes;
 use super::names::{self, Names};
@@ -36,7 +36,7 @@ const OPERATORS: [&str; 7] = ["|", "&", ";", ">", "<", "1>", "2>"];
 /// which is absolute. `mistakes` are those of the drafts.
 pub(super) fn check(
     drafts: Vec<Draft>,
-    origin: &Origin<'_>,
+    origin: &WorkloadOrigin<'_>,
     directory: &Path,
     mistakes: Mistakes,
 ) -> Result<Reading, WorkloadError> {
@@ -77,7 +77,7 @@ fn spans_of_after(draft: &Draft) -> Vec<Range<usize>> {
     elements.map(Spanned::span).collect()
 }
 
-fn given_names(drafts: &[Draft], origin: &Origin<'_>, mistakes: &Mistakes) -> Vec<String> {
+fn given_names(drafts: &[Draft], origin: &WorkloadOrigin<'_>, mistakes: &Mistakes) -> Vec<String> {
     let mut numbers = HashMap::new();
     for (index, draft) in drafts.iter().enumerate() {
         let Some(name) = &draft.name else { continue };
@@ -92,7 +92,7 @@ fn given_names(drafts: &[Draft], origin: &Origin<'_>, mistakes: &Mistakes) -> Ve
 
 /// Checks one program; knows which program to name in a message.
 struct Checker<'a> {
-    origin: &'a Origin<'a>,
+    origin: &'a WorkloadOrigin<'a>,
     number: usize,
     name: Option<String>,
     mistakes: &'a Mistakes,
@@ -100,7 +100,7 @@ struct Checker<'a> {
 
 impl<'a> Checker<'a> {
     fn new(
-        origin: &'a Origin<'a>,
+        origin: &'a WorkloadOrigin<'a>,
         index: usize,
         draft: &Draft,
         mistakes: &'a Mistakes,

@@ -322,7 +322,7 @@ impl fmt::Display for Place {
 }
 
 /// Where a workload comes from: turns byte ranges into places.
-pub(super) enum Origin<'a> {
+pub(super) enum WorkloadOrigin<'a> {
     /// A file and its text.
     File {
         /// The path as the user gave it.
@@ -336,18 +336,18 @@ pub(super) enum Origin<'a> {
     CommandLine,
 }
 
-impl<'a> Origin<'a> {
+impl<'a> WorkloadOrigin<'a> {
     /// A file with this text.
-    pub(super) fn file(path: &'a Path, text: &'a str) -> Origin<'a> {
+    pub(super) fn file(path: &'a Path, text: &'a str) -> WorkloadOrigin<'a> {
         let lines = text.match_indices('\n').map(|(newline, _)| newline + 1);
-        Origin::File { path, text, lines: [0].into_iter().chain(lines).collect() }
+        WorkloadOrigin::File { path, text, lines: [0].into_iter().chain(lines).collect() }
     }
 
     /// The file or the command line as a whole.
     pub(super) fn whole(&self) -> Place {
         let file = match self {
-            Origin::File { path, .. } => Some((*path).to_owned()),
-            Origin::CommandLine => None,
+            WorkloadOrigin::File { path, .. } => Some((*path).to_owned()),
+            WorkloadOrigin::CommandLine => None,
         };
         Place { file, position: None, program: None }
     }
@@ -355,13 +355,13 @@ impl<'a> Origin<'a> {
     /// The place where a range of bytes begins.
     pub(super) fn at(&self, bytes: &Range<usize>) -> Place {
         let position = match self {
-            Origin::File { text, lines, .. } => {
+            WorkloadOrigin::File { text, lines, .. } => {
                 let line = lines.partition_point(|start| *start <= bytes.start);
                 let before = lines[line - 1]..bytes.start;
                 let column = 1 + text.get(before).map_or(0, |before| before.chars().count());
                 Some(Position { line, column })
             }
-            Origin::CommandLine => None,
+            WorkloadOrigin::CommandLine => None,
         };
         Place { position, ..self.whole() }
     }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use cosched_core::Nanos;
 
 use super::error::Place;
-use super::interpreter::{self, Needs};
+use super::interpreter::{self, RequiredFile};
 use super::script;
 use super::shown::{shown, shown_path};
 use super::spec::ProgramSpec;
@@ -176,7 +176,7 @@ impl ProgramSpec {
     pub fn check_script(&self) -> Result<(), ExecutableError> {
         let file = script::file(&self.command).map(|file| self.cwd.join(file));
         let starts_first = self.after.is_empty() && self.start == Nanos::ZERO;
-        match file.filter(|file| starts_first && kind(file) == Kind::Missing) {
+        match file.filter(|file| starts_first && kind(file) == CommandKind::Missing) {
             None => Ok(()),
             Some(file) => Err(ExecutableError {
                 place: Box::new(self.places.command.clone()),
@@ -190,7 +190,7 @@ impl ProgramSpec {
     pub fn program_of(&self, file: &Path) -> PathBuf {
         let mut file = file.to_owned();
         for _ in 0..MOST_SCRIPTS {
-            let Some(Needs::Interpreter(named)) = interpreter::needs(&file) else { break };
+            let Some(RequiredFile::Interpreter(named)) = interpreter::needs(&file) else { break };
             file = self.cwd.join(named);
         }
         file
@@ -201,15 +201,15 @@ impl ProgramSpec {
         if command.contains('/') {
             let file = self.cwd.join(command);
             return match kind(&file) {
-                Kind::Executable => Ok(file),
-                Kind::Plain => Err(CommandProblem::NotExecutable { file }),
-                Kind::Other => Err(CommandProblem::NotAFile { file }),
-                Kind::Missing => Err(match file.read_link() {
+                CommandKind::Executable => Ok(file),
+                CommandKind::Plain => Err(CommandProblem::NotExecutable { file }),
+                CommandKind::Other => Err(CommandProblem::NotAFile { file }),
+                CommandKind::Missing => Err(match file.read_link() {
                     Ok(target) => CommandProblem::LeadsNowhere { file, target },
                     Err(_) => self.one_word().unwrap_or(CommandProblem::NoSuchFile { file }),
                 }),
-                Kind::Loop => Err(CommandProblem::Loop { file }),
-                Kind::Denied => Err(CommandProblem::Denied { file }),
+                CommandKind::Loop => Err(CommandProblem::Loop { file }),
+                CommandKind::Denied => Err(CommandProblem::Denied { file }),
             };
         }
         let own = self.env.get("PATH").map(OsString::from);
@@ -218,14 +218,14 @@ impl ProgramSpec {
         for folder in std::env::split_paths(&searched) {
             let file = self.cwd.join(folder).join(command);
             match kind(&file) {
-                Kind::Executable => return Ok(file),
-                Kind::Plain => not_executable = not_executable.or(Some(file)),
-                Kind::Denied => denied = denied.or(Some(file)),
-                Kind::Loop => looped = looped.or(Some(file)),
-                Kind::Other | Kind::Missing => {}
+                CommandKind::Executable => return Ok(file),
+                CommandKind::Plain => not_executable = not_executable.or(Some(file)),
+                CommandKind::Denied => denied = denied.or(Some(file)),
+                CommandKind::Loop => looped = looped.or(Some(file)),
+                CommandKind::Other | CommandKind::Missing => {}
             }
         }
-        let here = kind(&self.cwd.join(command)) == Kind::Executable;
+        let here = kind(&self.cwd.join(command)) == CommandKind::Executable;
         let is_line = || self.one_word().filter(|_| !here);
         Err(match (not_executable, denied, looped) {
             (Some(file), ..) => CommandProblem::NotExecutable { file },
@@ -252,24 +252,26 @@ impl ProgramSpec {
         let mut needing = file.to_owned();
         for _ in 0..MOST_SCRIPTS {
             let Some(needs) = interpreter::needs(&needing) else { break };
-            let (Needs::Interpreter(named) | Needs::Loader(named)) = &needs;
+            let (RequiredFile::Interpreter(named) | RequiredFile::Loader(named)) = &needs;
             let needed = self.cwd.join(named);
             let why = match kind(&needed) {
-                Kind::Executable => {
+                CommandKind::Executable => {
                     needing = needed;
                     continue;
                 }
-                Kind::Missing => "does not exist",
-                Kind::Loop => "is a loop of symbolic links",
-                Kind::Denied => "this user may not look at",
-                Kind::Other => "is not a regular file",
-                Kind::Plain => "is not executable",
+                CommandKind::Missing => "does not exist",
+                CommandKind::Loop => "is a loop of symbolic links",
+                CommandKind::Denied => "this user may not look at",
+                CommandKind::Other => "is not a regular file",
+                CommandKind::Plain => "is not executable",
             };
             return Err(match needs {
-                Needs::Interpreter(interpreter) => {
+                RequiredFile::Interpreter(interpreter) => {
                     CommandProblem::NoInterpreter { file: needing, interpreter, why }
                 }
-                Needs::Loader(loader) => CommandProblem::NoLoader { file: needing, loader, why },
+                RequiredFile::Loader(loader) => {
+                    CommandProblem::NoLoader { file: needing, loader, why }
+                }
             });
         }
         Ok(())
@@ -278,7 +280,7 @@ impl ProgramSpec {
 
 /// What stands at a path, seen as a command.
 #[derive(PartialEq)]
-enum Kind {
+enum CommandKind {
     Missing,
     Loop,
     Denied,
@@ -287,14 +289,14 @@ enum Kind {
     Executable,
 }
 
-fn kind(file: &Path) -> Kind {
+fn kind(file: &Path) -> CommandKind {
     match file.metadata() {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Kind::Denied,
-        Err(error) if is_loop(&error) => Kind::Loop,
-        Err(_) => Kind::Missing,
-        Ok(found) if !found.is_file() => Kind::Other,
-        Ok(found) if found.permissions().mode() & 0o111 == 0 => Kind::Plain,
-        Ok(_) => Kind::Executable,
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => CommandKind::Denied,
+        Err(error) if is_loop(&error) => CommandKind::Loop,
+        Err(_) => CommandKind::Missing,
+        Ok(found) if !found.is_file() => CommandKind::Other,
+        Ok(found) if found.permissions().mode() & 0o111 == 0 => CommandKind::Plain,
+        Ok(_) => CommandKind::Executable,
     }
 }
 

@@ -14,7 +14,7 @@ use serde::de::{DeserializeOwned, IntoDeserializer};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::error::{Origin, Place, Problem, WorkloadError};
+use super::error::{Place, Problem, WorkloadError, WorkloadOrigin};
 use super::found::{Found, culprit};
 use super::mistakes::{self, Mistakes};
 use crate::nearest::nearest;
@@ -84,7 +84,7 @@ impl Draft {
 /// # Errors
 /// When the text is not TOML: nothing in it can be relied on.
 pub(super) fn drafts(
-    origin: &Origin<'_>,
+    origin: &WorkloadOrigin<'_>,
     text: &str,
     mistakes: &Mistakes,
 ) -> Result<Vec<Draft>, WorkloadError> {
@@ -139,7 +139,7 @@ pub(super) fn drafts(
 }
 
 fn draft(
-    origin: &Origin<'_>,
+    origin: &WorkloadOrigin<'_>,
     place: Range<usize>,
     table: DeTable<'_>,
     number: usize,
@@ -182,7 +182,7 @@ fn draft(
 
 /// A table from which keys are taken.
 struct Keys<'a, 'text> {
-    origin: &'a Origin<'a>,
+    origin: &'a WorkloadOrigin<'a>,
     table: DeTable<'text>,
     program: Option<(usize, Option<String>)>,
     known: Vec<&'static str>,
@@ -191,7 +191,7 @@ struct Keys<'a, 'text> {
 
 impl<'a, 'text> Keys<'a, 'text> {
     fn new(
-        origin: &'a Origin<'a>,
+        origin: &'a WorkloadOrigin<'a>,
         table: DeTable<'text>,
         number: Option<usize>,
         mistakes: &'a Mistakes,
@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     fn refusal(text: &str) -> String {
-        let origin = Origin::file("jobs.toml".as_ref(), text);
+        let origin = WorkloadOrigin::file("jobs.toml".as_ref(), text);
         let mistakes = Mistakes::default();
         let read = drafts(&origin, text, &mistakes);
         let refused = read.and_then(|_| mistakes.or(()));
@@ -400,7 +400,7 @@ mod tests {
     #[test]
     fn whole_numbers_serve_as_weights() {
         let text = "[[program]]\ncommand = 'cg'\nweight = 2";
-        let origin = Origin::file("jobs.toml".as_ref(), text);
+        let origin = WorkloadOrigin::file("jobs.toml".as_ref(), text);
         let weight = drafts(&origin, text, &Mistakes::default()).unwrap().remove(0).weight.unwrap();
         assert_eq!((weight.span(), weight.into_inner()), (36..37, 2.0));
     }

@@ -32,7 +32,7 @@ const NATIVE: &[u16] = if cfg!(target_arch = "x86_64") {
 
 /// What a command's file needs in order to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Needs {
+pub(super) enum RequiredFile {
     /// The interpreter of a script, as written.
     Interpreter(PathBuf),
     /// The loader of a dynamically linked program.
@@ -40,14 +40,14 @@ pub(super) enum Needs {
 }
 
 /// What a file needs, if it can be told.
-pub(super) fn needs(file: &Path) -> Option<Needs> {
+pub(super) fn needs(file: &Path) -> Option<RequiredFile> {
     let file = File::open(file).ok()?;
     let mut start = [0; LINE];
     let length = file.read_at(&mut start, 0).ok()?;
     let start = &start[..length];
     match start.strip_prefix(b"#!") {
-        Some(line) => interpreter(line).map(Needs::Interpreter),
-        None => loader(file, FileKind::parse(start).ok()?).map(Needs::Loader),
+        Some(line) => interpreter(line).map(RequiredFile::Interpreter),
+        None => loader(file, FileKind::parse(start).ok()?).map(RequiredFile::Loader),
     }
 }
 
@@ -91,7 +91,7 @@ fn named<H: FileHeader>(file: &ReadCache<File>) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    fn needs_of(content: &[u8]) -> Option<Needs> {
+    fn needs_of(content: &[u8]) -> Option<RequiredFile> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), content).unwrap();
         needs(file.path())
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_script_needs_what_its_first_line_names() {
-        let interpreter = |path: &str| Some(Needs::Interpreter(path.into()));
+        let interpreter = |path: &str| Some(RequiredFile::Interpreter(path.into()));
         assert_eq!(needs_of(b"#!/bin/sh\necho"), interpreter("/bin/sh"));
         assert_eq!(needs_of(b"#! \t/usr/bin/env python3"), interpreter("/usr/bin/env"));
         assert_eq!(needs_of(b"#!/bin/sh\r\n"), interpreter("/bin/sh\r"));
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_program_needs_the_loader_that_its_header_names() {
-        let Some(Needs::Loader(loader)) = needs(&std::env::current_exe().unwrap()) else {
+        let Some(RequiredFile::Loader(loader)) = needs(&std::env::current_exe().unwrap()) else {
             eprintln!("skipped: this test is linked statically, or for a machine without a check");
             return;
         };

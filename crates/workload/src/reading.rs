@@ -9,7 +9,7 @@ use std::io::Read;
 use std::path::Path;
 
 use super::check;
-use super::error::{Origin, WorkloadError};
+use super::error::{WorkloadError, WorkloadOrigin};
 use super::file::{self, Draft, WrittenCommand};
 use super::mistakes::Mistakes;
 use super::spec::{MAX_BYTES, ProgramSpec, Workload};
@@ -50,7 +50,7 @@ impl Reading {
             file: file(),
             line: 1 + bytes[..error.valid_up_to()].iter().filter(|b| **b == b'\n').count(),
         })?;
-        let origin = Origin::file(path, text);
+        let origin = WorkloadOrigin::file(path, text);
         let mistakes = Mistakes::default();
         let drafts = file::drafts(&origin, text, &mistakes)?;
         check::check(drafts, &origin, directory, mistakes)
@@ -84,7 +84,7 @@ impl Reading {
         directory: &Path,
     ) -> Result<Reading, WorkloadError> {
         let drafts = commands.map(Draft::of).collect();
-        check::check(drafts, &Origin::CommandLine, directory, Mistakes::default())
+        check::check(drafts, &WorkloadOrigin::CommandLine, directory, Mistakes::default())
     }
 
     /// All programs, where a key with a mistake is as if it were not there.

@@ -8,9 +8,9 @@ use clap::{Arg, Command};
 use cosched_policy::OptionGroup;
 
 /// A heading, and the options below it. `-h` leaves these options out.
-type Section = (&'static str, &'static [OptionGroup]);
+type HelpSection = (&'static str, &'static [OptionGroup]);
 
-const SECTIONS: [Section; 6] = [
+const SECTIONS: [HelpSection; 6] = [
     (
         "Turns and CPUs",
         &[

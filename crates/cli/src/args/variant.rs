@@ -10,7 +10,7 @@ use cosched_policy::Kind;
 
 use crate::args::choices::{self, Offered};
 use crate::args::{BarrierArgs, MeasureArgs, PolicyArgs, named};
-use crate::experiment::{Own, Variant};
+use crate::experiment::{Variant, VariantOptions};
 use crate::how::How;
 
 /// The form of a variant with options.
@@ -46,7 +46,7 @@ pub(crate) fn with_options(text: &str) -> Result<Variant, String> {
 }
 
 /// The name of a variant, and its options.
-fn read(text: &str) -> Result<(&str, Own), String> {
+fn read(text: &str) -> Result<(&str, VariantOptions), String> {
     let (name, line) = text.split_once('=').ok_or(FORM)?;
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let begins = name.starts_with(|c: char| c.is_ascii_alphanumeric());
@@ -66,7 +66,7 @@ fn read(text: &str) -> Result<(&str, Own), String> {
     })?;
     let measure = own.measure.choices();
     let how = How { measure, waiting: own.waiting.barrier, ..own.options.choices().into() };
-    Ok((name, Own { policy: own.policy, how, words: shell_words::join(words) }))
+    Ok((name, VariantOptions { policy: own.policy, how, words: shell_words::join(words) }))
 }
 
 #[cfg(test)]

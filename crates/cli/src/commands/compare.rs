@@ -14,7 +14,8 @@ use cosched_workload::Workload;
 use crate::args::choices;
 use crate::args::{HowArgs, SourceArgs, seed, variant, whole};
 use crate::experiment::{
-    Experiment, ExperimentPlan, Here, MOST_ROUNDS, Record, Site, Variant, check_names, show,
+    Experiment, ExperimentPlan, ExperimentRecord, Here, MOST_ROUNDS, Site, Variant, check_names,
+    show,
 };
 use crate::how::check::useless;
 use crate::how::{How, PolicyChoices};
@@ -195,9 +196,9 @@ fn run(
     variants: &[Variant],
     workload: &Workload,
     site: &mut dyn Site,
-    settings: impl FnOnce(Record) -> Record,
+    settings: impl FnOnce(ExperimentRecord) -> ExperimentRecord,
 ) -> Result<ExitCode, Failure> {
-    let record = Record::new(workload, variants, site.session()).with_how(how, variants);
+    let record = ExperimentRecord::new(workload, variants, site.session()).with_how(how, variants);
     let plan = ExperimentPlan {
         workload,
         variants,

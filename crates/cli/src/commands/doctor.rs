@@ -14,7 +14,7 @@ mod show;
 use std::process::ExitCode;
 
 use clap::Args;
-use cosched_lab::gaps::{self, Latency, Stop};
+use cosched_lab::gaps::{self, GapsStop, Latency};
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::kernel::topology::Sys;
 use cosched_linux::rights::Rights;
@@ -56,7 +56,7 @@ const SCHEMA: &str = "cosched-doctor/2";
 
 /// Everything that was found.
 #[derive(Debug, Serialize)]
-struct Report {
+struct DoctorReport {
     schema: &'static str,
     #[serde(flatten)]
     rights: Rights,
@@ -75,11 +75,11 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     let rights = Rights::probe(&proc, &Sys::default()).map_err(Failure::broken)?;
     let gaps = match args.measure.then(|| gaps::measure(&session, &rights)).transpose() {
         Ok(gaps) => gaps,
-        Err(Stop::Failed(failure)) => return Err(failure),
-        Err(Stop::Interrupted(ended)) => return Ok(exit_code(ended, false)),
+        Err(GapsStop::Failed(failure)) => return Err(failure),
+        Err(GapsStop::Interrupted(ended)) => return Ok(exit_code(ended, false)),
     };
     let turns_by_weight = ByWeightReport::new(&proc, &rights).map_err(Failure::broken)?;
-    let report = Report {
+    let report = DoctorReport {
         schema: SCHEMA,
         machine: MachineReport::new(&session),
         policies: outlook::all(&rights, turns_by_weight.available),

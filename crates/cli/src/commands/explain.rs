@@ -10,7 +10,7 @@ use cosched_results::result::RunResult;
 use cosched_workload::{escaped, shown};
 
 use crate::args::instant;
-use crate::experiment::Record;
+use crate::experiment::ExperimentRecord;
 use crate::out;
 use crate::ui::failure::Failure;
 use crate::ui::print;
@@ -37,7 +37,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
     let result = out::load(&args.run)?;
     let slot =
         args.program.as_ref().or(args.name.as_ref()).map(|name| slot(&result, name)).transpose()?;
-    let variant = Record::variant_of(&args.run);
+    let variant = ExperimentRecord::variant_of(&args.run);
     let (json, lines) = match args.at {
         Some(at) => {
             check_time(&result, at)?;

@@ -9,7 +9,7 @@ use cosched_core::Nanos;
 use cosched_lab::gather::gather;
 use cosched_report::html::GENERATOR;
 use cosched_report::svg::MARK;
-use cosched_report::{Report, Variant};
+use cosched_report::{Report, VariantRuns};
 use cosched_workload::shown_path;
 use serde::Serialize;
 
@@ -60,7 +60,7 @@ const PLOT: FileKind = FileKind { made_by: "cosched report", option: "--svg", is
 
 /// What was written.
 #[derive(Debug, Serialize)]
-struct Written {
+struct WrittenReport {
     schema: &'static str,
     files: Vec<WrittenFile>,
     variants: Vec<WrittenVariant>,
@@ -137,8 +137,8 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn written(report: &Report, runs: Vec<Vec<PathBuf>>, files: Vec<WrittenFile>) -> Written {
-    let variant = |(variant, runs): (&Variant, Vec<PathBuf>)| WrittenVariant {
+fn written(report: &Report, runs: Vec<Vec<PathBuf>>, files: Vec<WrittenFile>) -> WrittenReport {
+    let variant = |(variant, runs): (&VariantRuns, Vec<PathBuf>)| WrittenVariant {
         name: variant.name.clone(),
         // A folder's name need not be text.
         runs: runs.iter().map(|run| run.to_string_lossy().into_owned()).collect(),
@@ -154,7 +154,7 @@ fn written(report: &Report, runs: Vec<Vec<PathBuf>>, files: Vec<WrittenFile>) ->
         sections: Vec::new(),
     });
     let variants = printed.collect::<Vec<_>>().into_iter().chain(shown).collect();
-    Written {
+    WrittenReport {
         schema: "cosched-report/2",
         files,
         variants,
@@ -179,7 +179,7 @@ fn window(begin: Option<Nanos>, end: Option<Nanos>) -> Result<Option<(f64, f64)>
 fn check_window(
     window: Option<(f64, f64)>,
     begin: Option<Nanos>,
-    variants: &[Variant],
+    variants: &[VariantRuns],
 ) -> Result<(), Failure> {
     let Some((from, _)) = window else { return Ok(()) };
     let totals =
@@ -199,7 +199,7 @@ fn check_window(
 }
 
 /// A note about a variant: its run ended before the window.
-fn too_short(variant: &Variant, window: Option<(f64, f64)>) -> Option<String> {
+fn too_short(variant: &VariantRuns, window: Option<(f64, f64)>) -> Option<String> {
     let ((from, _), run) = window.zip(variant.typical())?;
     (from >= run.total_seconds).then(|| {
         format!(

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use clap::Args;
 use cosched_core::{CpuSet, Nanos};
-use cosched_lab::stat::conclusion::{self, LEGEND, Place, Spent};
-use cosched_lab::stat::{Arrivals, Counted, Document};
+use cosched_lab::stat::conclusion::{self, LEGEND, ThreadTimes, WatchedMachine};
+use cosched_lab::stat::{Arrivals, Counted, StatDocument};
 use cosched_linux::kernel::affinity;
 use cosched_linux::kernel::clock::Clock;
 use cosched_linux::kernel::poll::{Poll, Ready};
@@ -30,7 +30,7 @@ use crate::args::{duration, groups, pid, whole};
 use crate::session::Load;
 use crate::ui::failure::Failure;
 use crate::ui::{print_if_read, say};
-use subjects::{Subjects, Target};
+use subjects::{StatTarget, Subjects};
 
 /// Intervals are not shorter: reading takes time, too.
 const SHORTEST: Duration = Duration::from_millis(10);
@@ -103,7 +103,7 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
     let groups = args.groups()?;
     let has_groups = !groups.is_empty();
     let proc = Proc::own().map_err(Failure::input)?;
-    let target = Target::check(&args.pids, &args.command, &proc)?;
+    let target = StatTarget::check(&args.pids, &args.command, &proc)?;
     let (mut monitor, lack) =
         if args.sampled { (Monitor::sampled(&proc), None) } else { Monitor::open(&proc) };
     if let Some(lack) = lack {
@@ -130,7 +130,7 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
     let mut from = Nanos::ZERO;
     let groups = if transfers { groups } else { Vec::new() };
     let mut arrivals = Arrivals::new(groups, clock.monotonic(from));
-    let (mut printed, mut unseen) = (0, Unseen::default());
+    let (mut printed, mut unseen) = (0, ReportedUnseen::default());
     let mut spent = Vec::new();
     if !args.json {
         print_if_read(LEGEND)?;
@@ -148,7 +148,7 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
         unseen.tell(&slices, subjects.names(), monitor.lost());
         let counts = counted.is_there().then(|| counted.since_last());
         let locks = transfers.then_some(&mut arrivals);
-        let document = Document::new(
+        let document = StatDocument::new(
             subjects.names(),
             &slices,
             counts.as_deref(),
@@ -168,7 +168,7 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
         {
             let busy = load.as_ref().and_then(Load::so_far).map(|load| load.busy_seconds);
             let (seconds, cpus) = (now.as_secs_f64(), cpus.len());
-            let place = Place { seconds, cpus, has_groups, busy };
+            let place = WatchedMachine { seconds, cpus, has_groups, busy };
             print_if_read(&conclusions(subjects.names(), &spent, &place))?;
         }
         match end {
@@ -193,7 +193,7 @@ fn usable(pids: &[i32]) -> CpuSet {
 }
 
 /// What stood in the way of each program that was watched in this place.
-fn conclusions(names: &[String], spent: &[Spent], place: &Place) -> String {
+fn conclusions(names: &[String], spent: &[ThreadTimes], place: &WatchedMachine) -> String {
     let of = |(number, name): (usize, &String)| {
         spent.get(number).copied().unwrap_or_default().conclusion(name, place)
     };
@@ -215,14 +215,14 @@ fn counts_transfers(monitor: &mut Monitor, groups: &[CpuSet]) -> bool {
 
 /// What cannot be seen, as far as the user has been told.
 #[derive(Default)]
-struct Unseen {
+struct ReportedUnseen {
     /// Programs with threads that sleep for an unknown reason.
     waits: BTreeSet<u32>,
     /// Whether there are more threads than room.
     threads: bool,
 }
 
-impl Unseen {
+impl ReportedUnseen {
     /// Tells what is new, on standard error.
     fn tell(&mut self, slices: &[Slice], names: &[String], lost: u64) {
         for Slice { thread, .. } in slices.iter().filter(|slice| slice.thread.hidden) {

@@ -26,7 +26,7 @@ use crate::args::pid;
 use crate::live::{running, socket_of};
 use crate::ui::failure::Failure;
 use crate::ui::print;
-use lines::Lines;
+use lines::ReceivedLines;
 
 /// A run tells how it stands several times a second; one that is stopped, or gets no CPU, may not.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -133,7 +133,7 @@ fn no_run(further: &str) -> Failure {
 /// The next snapshot.
 fn one(mut stream: UnixStream, pid: u32, patience: Duration) -> Result<Snapshot, Failure> {
     let until = Instant::now() + patience;
-    let mut lines = Lines::default();
+    let mut lines = ReceivedLines::default();
     loop {
         if let Some(line) = lines.next().map_err(Failure::broken)? {
             return snapshot(&line, pid);

@@ -38,7 +38,7 @@ impl TraceArgs {
 
 /// What was written.
 #[derive(Debug, Serialize)]
-struct Written<'a> {
+struct WrittenTrace<'a> {
     schema: &'static str,
     file: &'a Path,
     bytes: usize,
@@ -73,7 +73,7 @@ pub(crate) fn trace(args: &TraceArgs) -> Result<ExitCode, Failure> {
 
 fn to_file(trace: &Trace, file: &Path, json: bool) -> Result<(), Failure> {
     replace(file, &trace.bytes, TRACE)?;
-    let written = Written {
+    let written = WrittenTrace {
         schema: "cosched-trace/1",
         file,
         bytes: trace.bytes.len(),

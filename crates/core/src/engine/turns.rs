@@ -22,7 +22,7 @@ use super::Engine;
 
 /// The programs that the last decisions let run, by slot.
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(super) struct ChosenPrograms {
     chosen: Vec<bool>,
     /// The chosen programs that have ended since the last switch. Each keeps its place until other
     /// programs are run.
@@ -31,9 +31,9 @@ pub(super) struct Turns {
     begun: bool,
 }
 
-impl Turns {
-    pub(super) fn new(slots: usize) -> Turns {
-        Turns { chosen: vec![false; slots], ended: Vec::new(), begun: false }
+impl ChosenPrograms {
+    pub(super) fn new(slots: usize) -> ChosenPrograms {
+        ChosenPrograms { chosen: vec![false; slots], ended: Vec::new(), begun: false }
     }
 
     /// A program that runs already arrived with the run.

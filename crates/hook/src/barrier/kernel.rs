@@ -9,9 +9,9 @@ use super::wait_mode::Laggards;
 use crate::{link, sys};
 
 /// The machine that this runs on, and where a thread counts what it does, if anywhere.
-pub(super) struct Kernel(pub(super) Option<&'static BarrierTally>);
+pub(super) struct HostKernel(pub(super) Option<&'static BarrierTally>);
 
-impl Waiting for Kernel {
+impl Waiting for HostKernel {
     /// One to three microseconds, by the processor: less than a system call or two.
     const CHECKS: u32 = 64;
 

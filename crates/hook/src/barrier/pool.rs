@@ -10,14 +10,14 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicUsize};
 use std::thread_local;
 
-use super::kernel::Kernel;
-use super::protocol::{Barrier, Passed, Thread};
+use super::kernel::HostKernel;
+use super::protocol::{ArrivingThread, Barrier, Passed};
 use crate::{link, sys};
 
 /// How many barriers there are.
 pub(super) const PLACES: usize = 64;
 
-struct Place {
+struct PoolBarrier {
     /// The address of the barrier that this one stands for; 0: it is free.
     owner: AtomicUsize,
     /// How many threads wait for each other here, where the owner cannot say it.
@@ -25,8 +25,8 @@ struct Place {
     barrier: Barrier,
 }
 
-static POOL: [Place; PLACES] = [const {
-    Place { owner: AtomicUsize::new(0), count: AtomicU32::new(0), barrier: Barrier::new() }
+static POOL: [PoolBarrier; PLACES] = [const {
+    PoolBarrier { owner: AtomicUsize::new(0), count: AtomicU32::new(0), barrier: Barrier::new() }
 }; PLACES];
 
 /// A thread remembers its slots at this many barriers, by their numbers.
@@ -110,7 +110,7 @@ pub(crate) fn give_back(number: usize) {
 /// Lets every thread pass.
 pub(crate) fn shut(number: usize) {
     if let Some(place) = POOL.get(number) {
-        place.barrier.shut(&Kernel(None));
+        place.barrier.shut(&HostKernel(None));
     }
 }
 
@@ -120,9 +120,13 @@ pub(crate) fn pass(number: usize, count: NonZeroU64) -> Passed {
     let known = ME.try_with(|me| (me.tid(), me.slot(number), me.order.get()));
     // A thread that is ending has no thread-local memory any more.
     let (tid, slot, order) = known.unwrap_or_else(|_| (sys::tid(), 0, 0));
-    let (found, kernel) = (Cell::new(slot), Kernel(link::tally(order)));
-    let passed =
-        place.barrier.pass(count, Thread { tid, slot: &found }, super::wait_mode(), &kernel);
+    let (found, kernel) = (Cell::new(slot), HostKernel(link::tally(order)));
+    let passed = place.barrier.pass(
+        count,
+        ArrivingThread { tid, slot: &found },
+        super::wait_mode(),
+        &kernel,
+    );
     if passed == Passed::Last {
         link::passes();
     }

@@ -26,13 +26,13 @@ use crate::sys::Errno;
 
 /// A barrier of glibc, as far as it matters here.
 #[repr(C)]
-struct Shape {
+struct GlibcBarrier {
     glibcs: [u32; 6],
     ours: AtomicU64,
 }
 
-const _: () = assert!(size_of::<Shape>() == size_of::<pthread_barrier_t>());
-const _: () = assert!(offset_of!(Shape, ours) >= 20 && pool::PLACES <= 256);
+const _: () = assert!(size_of::<GlibcBarrier>() == size_of::<pthread_barrier_t>());
+const _: () = assert!(offset_of!(GlibcBarrier, ours) >= 20 && pool::PLACES <= 256);
 
 /// The upper bytes of the mark. The lowest byte is the number of the barrier in the pool.
 const MARK: u64 = u64::from_le_bytes(*b"\0cosched");
@@ -45,7 +45,7 @@ const LIBRARY: &[u8] = b"libpthread";
 /// The pointer has to be that of a barrier.
 unsafe fn mark<'a>(barrier: *mut pthread_barrier_t) -> &'a AtomicU64 {
     // SAFETY: as large and as aligned as this shape; every value of an atomic word is valid.
-    unsafe { &(*barrier.cast::<Shape>()).ours }
+    unsafe { &(*barrier.cast::<GlibcBarrier>()).ours }
 }
 
 /// The barrier of the pool that stands for this one, and how many threads wait there.
@@ -133,7 +133,7 @@ unsafe extern "C" fn pthread_barrier_init(
 unsafe extern "C" fn pthread_barrier_wait(barrier: *mut pthread_barrier_t) -> c_int {
     static REAL: OneFunction = OneFunction::named("pthread_barrier_wait\0");
     // SAFETY: only a type; it is what POSIX declares for this name.
-    type Wait = unsafe extern "C" fn(*mut pthread_barrier_t) -> c_int;
+    type WaitFunction = unsafe extern "C" fn(*mut pthread_barrier_t) -> c_int;
     // SAFETY: a program passes a barrier, so its memory may be read. `called` returns the C
     // library's own function of this name, which gets what was meant for it.
     unsafe {
@@ -143,7 +143,7 @@ unsafe extern "C" fn pthread_barrier_wait(barrier: *mut pthread_barrier_t) -> c_
                 Passed::All | Passed::Shut => 0,
             },
             None => {
-                let passed = transmute::<usize, Wait>(REAL.called(LIBRARY))(barrier);
+                let passed = transmute::<usize, WaitFunction>(REAL.called(LIBRARY))(barrier);
                 if passed == libc::PTHREAD_BARRIER_SERIAL_THREAD {
                     link::passes();
                 }

@@ -32,8 +32,8 @@ use cosched_page::Passage;
 
 use super::atomic::AtomicU64;
 use super::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use super::stack::Stack;
-use super::wait_mode::{Act, Laggards, Patience, WaitMode};
+use super::stack::BarrierPlacement;
+use super::wait_mode::{Laggards, SpinLimits, WaitMode, WaiterAction};
 
 /// How many threads of a barrier its waiters can see.
 pub(crate) const SLOTS: usize = 64;
@@ -118,7 +118,7 @@ impl Wait {
 
 /// A thread that arrives.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Thread<'a> {
+pub(crate) struct ArrivingThread<'a> {
     /// Its thread number; not 0.
     pub(crate) tid: u32,
     /// Its probable slot: saves the search.
@@ -138,16 +138,16 @@ pub(crate) enum Passed {
 
 /// A value on a cache line of its own.
 #[repr(align(64))]
-struct Line<T>(T);
+struct CacheLine<T>(T);
 
 /// A barrier for any number of threads.
 pub(crate) struct Barrier {
-    arrivals: Line<AtomicU64>,
-    over: Line<AtomicU64>,
+    arrivals: CacheLine<AtomicU64>,
+    over: CacheLine<AtomicU64>,
     /// The round that the first arrival belongs to.
-    first: Line<AtomicU64>,
+    first: CacheLine<AtomicU64>,
     /// How threads that wait for each other are placed.
-    stack: Stack,
+    stack: BarrierPlacement,
     /// When sleepers were last woken, ns.
     woken: AtomicU64,
     /// What a wake-up costs, ns; 0: not known yet.
@@ -156,22 +156,22 @@ pub(crate) struct Barrier {
     patience: AtomicU64,
     /// How many first checks have paid lately; 0: all.
     first_checks: AtomicU64,
-    slots: [Line<AtomicU64>; SLOTS],
+    slots: [CacheLine<AtomicU64>; SLOTS],
 }
 
 impl Barrier {
     /// A barrier that is used for the first time.
     pub(crate) const fn new() -> Barrier {
         Barrier {
-            arrivals: Line(AtomicU64::new(0)),
-            over: Line(AtomicU64::new(0)),
-            first: Line(AtomicU64::new(0)),
-            stack: Stack::new(),
+            arrivals: CacheLine(AtomicU64::new(0)),
+            over: CacheLine(AtomicU64::new(0)),
+            first: CacheLine(AtomicU64::new(0)),
+            stack: BarrierPlacement::new(),
             woken: AtomicU64::new(0),
             cost: AtomicU64::new(0),
             patience: AtomicU64::new(0),
             first_checks: AtomicU64::new(0),
-            slots: [const { Line(AtomicU64::new(0)) }; SLOTS],
+            slots: [const { CacheLine(AtomicU64::new(0)) }; SLOTS],
         }
     }
 
@@ -208,7 +208,7 @@ impl Barrier {
     pub(crate) fn pass(
         &self,
         count: NonZeroU64,
-        thread: Thread<'_>,
+        thread: ArrivingThread<'_>,
         wait_mode: WaitMode,
         by: &impl Waiting,
     ) -> Passed {
@@ -297,14 +297,14 @@ impl Barrier {
                 laggards
             });
             match act {
-                Act::Spin => checks = W::CHECKS,
-                Act::Yield => {
+                WaiterAction::Spin => checks = W::CHECKS,
+                WaiterAction::Yield => {
                     (wait.yielded, checks) = (true, 1);
                     by.yield_cpu();
                 }
-                Act::Spread if self.spread(round, by) => {}
-                Act::Join | Act::Spread | Act::Sleep => {
-                    if act == Act::Join && self.stack.is_worse(round, by.now()) {
+                WaiterAction::Spread if self.spread(round, by) => {}
+                WaiterAction::Join | WaiterAction::Spread | WaiterAction::Sleep => {
+                    if act == WaiterAction::Join && self.stack.is_worse(round, by.now()) {
                         by.join(late);
                     }
                     if spent >= patience.unknown && !wait.slept {
@@ -319,13 +319,13 @@ impl Barrier {
         }
     }
 
-    fn patience(&self) -> Patience {
+    fn patience(&self) -> SpinLimits {
         let cost = self.cost_of_waking();
         let unknown = match self.patience.load(Relaxed) {
             0 => cost,
             patience => patience.min(cost),
         };
-        Patience { running: 4 * cost, unknown }
+        SpinLimits { running: 4 * cost, unknown }
     }
 
     /// Notes whether spinning has paid.
@@ -408,7 +408,7 @@ impl Barrier {
 
     /// Notes that the thread has arrived in this round.
     #[inline]
-    fn enter(&self, thread: Thread<'_>, round: u64) {
+    fn enter(&self, thread: ArrivingThread<'_>, round: u64) {
         match self.slots.get(thread.slot.get()) {
             Some(slot) if content_of(slot.0.load(Relaxed)).0 == thread.tid => {
                 slot.0.store(content(thread.tid, round), Relaxed);
@@ -420,7 +420,7 @@ impl Barrier {
     /// The thread's own slot, or else the first that is free or has a thread that was not here in
     /// the last round.
     #[cold]
-    fn find_slot(&self, thread: Thread<'_>, round: u64) {
+    fn find_slot(&self, thread: ArrivingThread<'_>, round: u64) {
         let (this, last) = (round as u32, round.wrapping_sub(1) as u32);
         let is_free = |word: u64| word == 0 || ![this, last].contains(&content_of(word).1);
         let words = || self.slots.iter().map(|slot| slot.0.load(Relaxed));

@@ -27,7 +27,7 @@ pub(crate) const TRY: u64 = 1 << 10;
 
 /// How the threads of a barrier are placed. Threads may overwrite each other's figures: all of it
 /// is a guess, and nothing depends on it.
-pub(crate) struct Stack {
+pub(crate) struct BarrierPlacement {
     /// How often a laggard was found behind its waiter since a thread moved.
     behind: AtomicU64,
     /// How often a laggard has to be found before a thread moves; 0: [`FEW`].
@@ -39,9 +39,9 @@ pub(crate) struct Stack {
     together: AtomicU64,
 }
 
-impl Stack {
-    pub(crate) const fn new() -> Stack {
-        Stack {
+impl BarrierPlacement {
+    pub(crate) const fn new() -> BarrierPlacement {
+        BarrierPlacement {
             behind: AtomicU64::new(0),
             most: AtomicU64::new(0),
             round: AtomicU64::new(0),

@@ -21,7 +21,7 @@
 //! Where several rows hold, the lowest counts. All bounds are multiples of the cost of a wake-up,
 //! as measured lately by the woken threads. Spinning for one wake-up costs at most twice as much as
 //! knowing how long the wait will be. Together with a program that computes, spinning is nearly
-//! always in vain, and is then soon given up ([`Patience`]).
+//! always in vain, and is then soon given up ([`SpinLimits`]).
 //!
 //! The paper's waiter never sleeps: it donates and checks again (line 10), and stays in the queue.
 //! The nearest thing here, `sched_yield`, gives the CPU to the next thread in the queue. Together
@@ -54,7 +54,7 @@ pub(crate) const SPIN: u64 = 100_000;
 
 /// How long a waiter may spin, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Patience {
+pub(crate) struct SpinLimits {
     /// Where every laggard runs.
     pub(crate) running: u64,
     /// Where the state of a laggard is not known.
@@ -83,7 +83,7 @@ pub(crate) enum Laggards {
 
 /// What a waiter does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Act {
+pub(crate) enum WaiterAction {
     /// Keeps spinning.
     Spin,
     /// Yields to another thread that is queued for this CPU.
@@ -135,29 +135,32 @@ impl WaitMode {
     pub(crate) fn act(
         self,
         spent: u64,
-        patience: Patience,
+        patience: SpinLimits,
         laggards: impl FnOnce() -> Laggards,
-    ) -> Act {
-        let spin = |bound: u64| if spent < bound { Act::Spin } else { Act::Sleep };
+    ) -> WaiterAction {
+        let spin =
+            |bound: u64| if spent < bound { WaiterAction::Spin } else { WaiterAction::Sleep };
         match self {
-            WaitMode::Spin => Act::Spin,
-            WaitMode::Block => Act::Sleep,
+            WaitMode::Spin => WaiterAction::Spin,
+            WaitMode::Block => WaiterAction::Sleep,
             WaitMode::SpinThenBlock => spin(SPIN),
-            WaitMode::Yield => Act::Yield,
+            WaitMode::Yield => WaiterAction::Yield,
             WaitMode::Spread => match laggards() {
                 Laggards::Run => spin(patience.running),
                 Laggards::Unknown | Laggards::WokenElsewhere => spin(patience.unknown),
-                Laggards::QueuedElsewhere => Act::Join,
-                Laggards::Blocked => Act::Sleep,
-                Laggards::QueuedHere | Laggards::NextHere => Act::Spread,
+                Laggards::QueuedElsewhere => WaiterAction::Join,
+                Laggards::Blocked => WaiterAction::Sleep,
+                Laggards::QueuedHere | Laggards::NextHere => WaiterAction::Spread,
             },
             WaitMode::Donate => match laggards() {
                 Laggards::Run => spin(patience.running),
                 Laggards::Unknown | Laggards::WokenElsewhere | Laggards::QueuedElsewhere => {
                     spin(patience.unknown)
                 }
-                Laggards::NextHere if spent < patience.running => Act::Yield,
-                Laggards::Blocked | Laggards::QueuedHere | Laggards::NextHere => Act::Sleep,
+                Laggards::NextHere if spent < patience.running => WaiterAction::Yield,
+                Laggards::Blocked | Laggards::QueuedHere | Laggards::NextHere => {
+                    WaiterAction::Sleep
+                }
             },
         }
     }

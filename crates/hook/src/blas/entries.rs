@@ -6,32 +6,32 @@
 
 use core::mem::transmute;
 
-use super::{Build, PART};
+use super::{BlasBuild, PART};
 use crate::runtime::OneFunction;
 
-static PLAIN: Build = Build::named(
+static PLAIN: BlasBuild = BlasBuild::named(
     "openblas_get_num_threads\0",
     "openblas_set_num_threads\0",
     "openblas_get_parallel\0",
 );
-static WIDE: Build = Build::named(
+static WIDE: BlasBuild = BlasBuild::named(
     "openblas_get_num_threads64_\0",
     "openblas_set_num_threads64_\0",
     "openblas_get_parallel64_\0",
 );
-static SCIPY: Build = Build::named(
+static SCIPY: BlasBuild = BlasBuild::named(
     "scipy_openblas_get_num_threads\0",
     "scipy_openblas_set_num_threads\0",
     "scipy_openblas_get_parallel\0",
 );
-static SCIPY_WIDE: Build = Build::named(
+static SCIPY_WIDE: BlasBuild = BlasBuild::named(
     "scipy_openblas_get_num_threads64_\0",
     "scipy_openblas_set_num_threads64_\0",
     "scipy_openblas_get_parallel64_\0",
 );
 
 /// All builds.
-pub(super) static BUILDS: [&Build; 4] = [&PLAIN, &WIDE, &SCIPY, &SCIPY_WIDE];
+pub(super) static BUILDS: [&BlasBuild; 4] = [&PLAIN, &WIDE, &SCIPY, &SCIPY_WIDE];
 
 /// One function of one build.
 macro_rules! call {

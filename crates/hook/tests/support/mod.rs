@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use cosched_linux::hook::{HookServer, LIBRARY, Uses};
-use cosched_page::BarrierStats;
+use cosched_page::BarrierCounts;
 use rustix::time::{ClockId, clock_gettime};
 use tempfile::TempDir;
 
@@ -27,7 +27,7 @@ pub(crate) struct Host {
     pub(crate) server: String,
     requests: Arc<Mutex<Vec<Requested>>>,
     ticks: Arc<Mutex<u64>>,
-    stats: Arc<Mutex<BarrierStats>>,
+    stats: Arc<Mutex<BarrierCounts>>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -55,7 +55,7 @@ impl Host {
         let (stats, stop) = (Arc::default(), Arc::new(AtomicBool::new(false)));
         let thread = {
             let (requests, ticks, stop) = (requests.clone(), ticks.clone(), stop.clone());
-            let stats: Arc<Mutex<BarrierStats>> = Arc::clone(&stats);
+            let stats: Arc<Mutex<BarrierCounts>> = Arc::clone(&stats);
             std::thread::spawn(move || {
                 let mut server = HookServer::open(uses).unwrap();
                 server.limit_threads(Some(thread_limit), 3);
@@ -96,7 +96,7 @@ impl Host {
         self.requests.lock().unwrap().is_empty()
     }
 
-    pub(crate) fn stats(&self) -> BarrierStats {
+    pub(crate) fn stats(&self) -> BarrierCounts {
         *self.stats.lock().unwrap()
     }
 

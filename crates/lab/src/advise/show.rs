@@ -11,11 +11,11 @@ use crate::ui::table;
 const SCHEMA: &str = "cosched-advise/2";
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct AdviceDocument<'a> {
     schema: &'static str,
     policy: String,
     cpus: usize,
-    programs: Vec<ProgramDocument<'a>>,
+    programs: Vec<AdvisedProgram<'a>>,
     requested: PredictionDocument,
     advised: PredictionDocument,
     /// Total time as requested against total time as advised: above 1 is a gain.
@@ -25,7 +25,7 @@ struct Document<'a> {
 }
 
 #[derive(Serialize)]
-struct ProgramDocument<'a> {
+struct AdvisedProgram<'a> {
     name: &'a str,
     command: &'a [String],
     requested_threads: u16,
@@ -68,7 +68,7 @@ pub(super) fn json(advice: &Advice<'_>, applied: Option<&RunResult>) -> String {
         let spec = &advice.workload.programs[i];
         let Candidate { speedup, rounds, .. } = &advice.candidates[i];
         let times = speedup.times().iter().enumerate();
-        ProgramDocument {
+        AdvisedProgram {
             name: &spec.name,
             command: &spec.command,
             requested_threads: advice.candidates[i].requested,
@@ -86,7 +86,7 @@ pub(super) fn json(advice: &Advice<'_>, applied: Option<&RunResult>) -> String {
             slowdown: advice.advised.slowdowns[i],
         }
     };
-    let document = Document {
+    let document = AdviceDocument {
         schema: SCHEMA,
         policy: advice.policy.to_string(),
         cpus: advice.cpus,

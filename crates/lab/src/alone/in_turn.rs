@@ -13,7 +13,7 @@
 use cosched_workload::ProgramSpec;
 
 use super::disturbed::{self, Disturbance};
-use super::program::{self, SoloRun, Stop};
+use super::program::{self, SoloRun, SoloStop};
 use crate::how::How;
 use crate::session::Session;
 use crate::store::{Key, SoloRecord, Store};
@@ -22,7 +22,7 @@ use crate::ui::pace::{Pace, order};
 
 /// What becomes of runs that are known already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Known {
+pub(crate) enum KnownRuns {
     /// They count.
     Counts,
     /// The new ones take their place, as soon as there are as many.
@@ -83,9 +83,9 @@ pub(crate) fn measure(
     specs: Vec<ProgramSpec>,
     how: &How,
     runs: u16,
-    known: Known,
+    known: KnownRuns,
     store: &mut Store,
-) -> Result<Vec<Measured>, Stop> {
+) -> Result<Vec<Measured>, SoloStop> {
     let mut subjects: Vec<Subject> = Vec::new();
     for spec in specs {
         let key = session.key(&spec, how);
@@ -94,7 +94,7 @@ pub(crate) fn measure(
         }
         let entry = store.get(&key)?;
         let least = entry.as_ref().map_or(0, |entry| entry.runs.min(runs)).into();
-        let before = entry.filter(|_| known == Known::Counts);
+        let before = entry.filter(|_| known == KnownRuns::Counts);
         subjects.push(Subject { spec, key, before, made: Vec::new(), least });
     }
     subjects.retain(|subject| subject.runs() < usize::from(runs));

@@ -45,22 +45,22 @@ pub(crate) struct SoloRun {
 
 /// Why a measurement did not come to its end.
 #[derive(Debug)]
-pub(crate) enum Stop {
+pub(crate) enum SoloStop {
     /// Something is wrong.
     Failed(Failure),
     /// The user requests its end.
     Interrupted(Ended),
 }
 
-impl From<Failure> for Stop {
-    fn from(failure: Failure) -> Stop {
-        Stop::Failed(failure)
+impl From<Failure> for SoloStop {
+    fn from(failure: Failure) -> SoloStop {
+        SoloStop::Failed(failure)
     }
 }
 
-impl From<StoreError> for Stop {
-    fn from(error: StoreError) -> Stop {
-        Stop::Failed(error.into())
+impl From<StoreError> for SoloStop {
+    fn from(error: StoreError) -> SoloStop {
+        SoloStop::Failed(error.into())
     }
 }
 
@@ -110,7 +110,11 @@ fn middle(all: &[SoloRun]) -> Option<SoloRun> {
 }
 
 /// One run alone, measured.
-pub(super) fn run_alone(session: &Session, spec: &ProgramSpec, how: &How) -> Result<SoloRun, Stop> {
+pub(super) fn run_alone(
+    session: &Session,
+    spec: &ProgramSpec,
+    how: &How,
+) -> Result<SoloRun, SoloStop> {
     let fits = usize::from(session.threads(spec)) <= session.usable.cpus.len();
     let alone = ProgramSpec {
         start: Nanos::ZERO,
@@ -129,10 +133,10 @@ pub(super) fn run_alone(session: &Session, spec: &ProgramSpec, how: &How) -> Res
         ..Request::new(&workload, kind, how, &[Profile::default()])
     })?;
     if let Some(trouble) = ran.troubles.pop() {
-        return Err(Stop::Failed(trouble));
+        return Err(SoloStop::Failed(trouble));
     }
     if ran.ended != Ended::Complete {
-        return Err(Stop::Interrupted(ran.ended));
+        return Err(SoloStop::Interrupted(ran.ended));
     }
     let disturbed = disturbance::phrase(&ran.result).map(|what| Disturbance {
         what,
@@ -147,7 +151,7 @@ pub(super) fn run_alone(session: &Session, spec: &ProgramSpec, how: &How) -> Res
             counts: program.usage.counts,
             disturbed,
         }),
-        _ => Err(Stop::Failed(failed(spec, program.exit_status, outputs.path()))),
+        _ => Err(SoloStop::Failed(failed(spec, program.exit_status, outputs.path()))),
     }
 }
 

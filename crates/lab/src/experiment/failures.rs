@@ -7,17 +7,20 @@ use cosched_report::after;
 use cosched_results::result::ProgramResult;
 use cosched_workload::{escaped, shown_path};
 
-use super::rounds::{Ready, Round};
+use super::rounds::{ReadyPlan, RoundResults};
 use crate::alone;
 use crate::out;
 
 /// A sentence for each variant and program that failed, with the standard error of its first
 /// failure: where it is, or, where no folder keeps it, how it ends.
-pub(super) fn sentences(ready: &Ready<'_>, rounds: &BTreeMap<u16, Round>) -> Vec<String> {
+pub(super) fn sentences(
+    ready: &ReadyPlan<'_>,
+    rounds: &BTreeMap<u16, RoundResults>,
+) -> Vec<String> {
     let mut sentences = Vec::new();
     for (i, variant) in ready.plan.variants.iter().enumerate() {
         for slot in 0..ready.plan.workload.programs.len() {
-            let of_round = |(round, results): (&u16, &Round)| {
+            let of_round = |(round, results): (&u16, &RoundResults)| {
                 let program = &results[i].programs[slot];
                 failure(program).map(|how| (*round, how))
             };

@@ -15,15 +15,18 @@ use std::path::{Path, PathBuf};
 use cosched_results::result::{ResultError, RunResult};
 use cosched_workload::{Workload, shown_path};
 
-use super::origin::{self, Seen};
-use super::rounds::{MOST_ROUNDS, Ready, Round};
-use super::{Record, Site};
+use super::origin::{self, SeenRuns};
+use super::rounds::{MOST_ROUNDS, ReadyPlan, RoundResults};
+use super::{ExperimentRecord, Site};
 use crate::out::{self, Left};
 use crate::ui::failure::Failure;
 use crate::ui::say;
 
 /// The complete rounds of a folder, which has room for all others then.
-pub(super) fn take(ready: &Ready<'_>, site: &dyn Site) -> Result<BTreeMap<u16, Round>, Failure> {
+pub(super) fn take(
+    ready: &ReadyPlan<'_>,
+    site: &dyn Site,
+) -> Result<BTreeMap<u16, RoundResults>, Failure> {
     let (plan, folder) = (ready.plan, &ready.held.path());
     // A run in the folder itself would be taken for all that is there.
     out::check_free(folder, &Workload { programs: Vec::new() })?;
@@ -55,9 +58,12 @@ pub(super) fn take(ready: &Ready<'_>, site: &dyn Site) -> Result<BTreeMap<u16, R
 }
 
 /// The rounds that are there, complete.
-fn complete(ready: &Ready<'_>, site: &dyn Site) -> Result<BTreeMap<u16, Round>, Failure> {
+fn complete(
+    ready: &ReadyPlan<'_>,
+    site: &dyn Site,
+) -> Result<BTreeMap<u16, RoundResults>, Failure> {
     let plan = ready.plan;
-    let (mut rounds, mut seen) = (BTreeMap::new(), Seen::default());
+    let (mut rounds, mut seen) = (BTreeMap::new(), SeenRuns::default());
     let most = if plan.rounds == 1 { 1 } else { MOST_ROUNDS };
     for round in 0..most {
         let mut results: Vec<Option<RunResult>> = Vec::new();
@@ -88,7 +94,8 @@ fn complete(ready: &Ready<'_>, site: &dyn Site) -> Result<BTreeMap<u16, Round>, 
             };
             results.push(result);
         }
-        rounds.extend(results.into_iter().collect::<Option<Round>>().map(|all| (round, all)));
+        rounds
+            .extend(results.into_iter().collect::<Option<RoundResults>>().map(|all| (round, all)));
     }
     Ok(rounds)
 }
@@ -131,15 +138,15 @@ fn foreign(folder: &Path, what: &str) -> Failure {
 }
 
 /// Checks that no run is there: without a record, it is unknown what a run is of.
-fn check_known(ready: &Ready<'_>, open: &[u16]) -> Result<(), Failure> {
+fn check_known(ready: &ReadyPlan<'_>, open: &[u16]) -> Result<(), Failure> {
     let mut folders = ready.runs(open).map(|(round, i)| ready.run_folder(round, i));
     let there = folders.find(|run| out::result(run).exists());
-    there.map_or(Ok(()), |run| Err(Record::missing(&ready.held.path(), &run)))
+    there.map_or(Ok(()), |run| Err(ExperimentRecord::missing(&ready.held.path(), &run)))
 }
 
 /// Checks that the runs can write their files; then removes what an interruption left there, and
 /// says so.
-fn make_room(ready: &Ready<'_>, open: &[u16], goes_on: bool) -> Result<(), Failure> {
+fn make_room(ready: &ReadyPlan<'_>, open: &[u16], goes_on: bool) -> Result<(), Failure> {
     let mut leftovers: BTreeMap<u16, Vec<(usize, PathBuf)>> = BTreeMap::new();
     for (round, i) in ready.runs(open) {
         let folder = ready.run_folder(round, i);

@@ -97,9 +97,9 @@ fn seconds(time: Nanos) -> f64 {
 
 /// The real runs that were looked at, so that none counts twice.
 #[derive(Default)]
-pub(super) struct Seen(HashMap<(String, u64), Vec<(RunResult, PathBuf)>>);
+pub(super) struct SeenRuns(HashMap<(String, u64), Vec<(RunResult, PathBuf)>>);
 
-impl Seen {
+impl SeenRuns {
     /// Checks that a run is no copy of one before it; in words.
     pub(super) fn check(&mut self, run: &RunResult, folder: &Path) -> Result<(), String> {
         // Without noise, variants can be the same in every figure.

@@ -37,7 +37,7 @@ const OF_VARIANT_EARLIER: &str = " of the way '";
 
 /// All that decides about a comparison, by the name that people know it by.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub struct ExperimentRecord {
     schema: String,
     #[serde(deserialize_with = "named")]
     settings: BTreeMap<String, Value>,
@@ -51,9 +51,9 @@ fn named<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Value>, 
         .collect())
 }
 
-impl Record {
+impl ExperimentRecord {
     /// Of a comparison on this machine or on a simulated one.
-    pub fn new(workload: &Workload, variants: &[Variant], session: &Session) -> Record {
+    pub fn new(workload: &Workload, variants: &[Variant], session: &Session) -> ExperimentRecord {
         let machine = &session.description;
         let variants: Vec<String> = variants.iter().map(Variant::to_string).collect();
         let names: Vec<&str> = workload.programs.iter().map(|spec| spec.name.as_str()).collect();
@@ -75,18 +75,18 @@ impl Record {
                     .map(|(key, value)| (format!("{key}{OF_PROGRAM}{}'", spec.name), value)),
             );
         }
-        Record { schema: SCHEMA.to_owned(), settings }
+        ExperimentRecord { schema: SCHEMA.to_owned(), settings }
     }
 
     /// With an option of the command line.
-    pub fn with(mut self, option: &str, value: impl Serialize) -> Record {
+    pub fn with(mut self, option: &str, value: impl Serialize) -> ExperimentRecord {
         self.settings.insert(option.to_owned(), json!(value));
         self
     }
 
     /// With how policies and the machine do their work, in all variants and in those that have
     /// options of their own.
-    pub fn with_how(mut self, how: &How, variants: &[Variant]) -> Record {
+    pub fn with_how(mut self, how: &How, variants: &[Variant]) -> ExperimentRecord {
         let own = settings(how).into_iter();
         self.settings.extend(own.map(|(option, value)| (option.to_owned(), value)));
         for variant in variants.iter().filter(|variant| variant.words().is_some()) {
@@ -125,7 +125,7 @@ impl Record {
             let remedy = input::remedy(&error, "put the original file back");
             refuse(format!("cannot be read: {error}; {remedy}"))
         })?;
-        let found: Record = serde_json::from_slice(&text)
+        let found: ExperimentRecord = serde_json::from_slice(&text)
             .map_err(|error| refuse(format!("is damaged: {error}; take an undamaged copy")))?;
         if found.schema != SCHEMA {
             return Err(refuse(format!(
@@ -158,7 +158,7 @@ impl Record {
     /// it, where that is known; `None` where nothing tells.
     pub fn variants(folder: &Path) -> Option<Vec<(String, Option<String>)>> {
         let text = input::read(&file(folder), MOST_BYTES).ok()?;
-        let found: Record = serde_json::from_slice(&text).ok()?;
+        let found: ExperimentRecord = serde_json::from_slice(&text).ok()?;
         let variants = found.settings.get(VARIANTS)?.as_str()?;
         let policy = |variant: &str| match found.settings.get(&policy_of(variant)) {
             Some(recorded) => recorded.as_str().map(str::to_owned),
@@ -174,7 +174,7 @@ impl Record {
         let folder = if whole.is_dir() { &whole } else { whole.parent()? };
         let name = folder.file_name()?.to_str()?;
         // Where there are several rounds, a folder for each stands between.
-        let variants = folder.ancestors().skip(1).take(2).find_map(Record::variants)?;
+        let variants = folder.ancestors().skip(1).take(2).find_map(ExperimentRecord::variants)?;
         variants.into_iter().map(|(variant, _)| variant).find(|variant| variant == name)
     }
 

@@ -17,7 +17,7 @@ use cosched_report::words::count;
 use cosched_results::result::{RunResult, reject_solos_everywhere};
 use cosched_workload::Workload;
 
-use super::{Record, Site, Variant, VariantRun, failures, kept, lock};
+use super::{ExperimentRecord, Site, Variant, VariantRun, failures, kept, lock};
 use crate::how::How;
 use crate::out::{self, Folder};
 use crate::session::Ran;
@@ -44,7 +44,7 @@ pub struct ExperimentPlan<'a> {
     /// Whether to go on with what is there.
     pub resume: bool,
     /// What has to be the same for that.
-    pub record: Record,
+    pub record: ExperimentRecord,
     /// How much is said while it goes on.
     pub talk: Talk,
 }
@@ -53,7 +53,7 @@ pub struct ExperimentPlan<'a> {
 #[derive(Debug)]
 pub struct Experiment {
     /// The variants, each with its run in each complete round.
-    pub variants: Vec<cosched_report::Variant>,
+    pub variants: Vec<cosched_report::VariantRuns>,
     /// Whether every requested round is there.
     pub whole: bool,
     /// How it ended.
@@ -65,10 +65,10 @@ pub struct Experiment {
 }
 
 /// A result for each variant.
-pub(super) type Round = Vec<RunResult>;
+pub(super) type RoundResults = Vec<RunResult>;
 
 /// Why a round did not come to its end.
-enum Stop {
+enum RoundStop {
     /// The user requests its end.
     Interrupted(Ended),
     /// Something is wrong, and would be in every further round.
@@ -77,9 +77,9 @@ enum Stop {
     Reported,
 }
 
-impl From<Failure> for Stop {
-    fn from(failure: Failure) -> Stop {
-        Stop::Failed(failure)
+impl From<Failure> for RoundStop {
+    fn from(failure: Failure) -> RoundStop {
+        RoundStop::Failed(failure)
     }
 }
 
@@ -92,7 +92,7 @@ impl Experiment {
         // Many outputs of the same programs would bury the table.
         let hidden = out::hidden()?;
         let held = Folder::hold(hidden.path()).map_err(Failure::broken)?;
-        let mut ready = Ready::new(plan, site, held)?;
+        let mut ready = ReadyPlan::new(plan, site, held)?;
         // What is wrong with the last one is said before the first one runs.
         for i in 0..plan.variants.len() {
             let VariantRun { workload, kind, how, .. } = ready.turn(i, hidden.path());
@@ -125,14 +125,14 @@ impl Experiment {
                     rounds.insert(round, results);
                     continue;
                 }
-                Err(Stop::Interrupted(so)) => ended = so,
+                Err(RoundStop::Interrupted(so)) => ended = so,
                 // There is nothing to show.
-                Err(Stop::Failed(failure)) if rounds.is_empty() => return Err(failure),
-                Err(Stop::Failed(failure)) => {
+                Err(RoundStop::Failed(failure)) if rounds.is_empty() => return Err(failure),
+                Err(RoundStop::Failed(failure)) => {
                     say(format_args!("{}", failure.text()));
                     unbroken = false;
                 }
-                Err(Stop::Reported) => unbroken = false,
+                Err(RoundStop::Reported) => unbroken = false,
             }
             if plan.out.is_some() {
                 say(format_args!(
@@ -156,7 +156,7 @@ impl Experiment {
 }
 
 /// A plan, and how each of its variants is run.
-pub(super) struct Ready<'a> {
+pub(super) struct ReadyPlan<'a> {
     pub(super) plan: &'a ExperimentPlan<'a>,
     /// Where the runs go: the folder itself, whatever takes its name meanwhile.
     pub(super) held: Folder,
@@ -164,14 +164,14 @@ pub(super) struct Ready<'a> {
     hows: Vec<How>,
 }
 
-impl<'a> Ready<'a> {
+impl<'a> ReadyPlan<'a> {
     fn new(
         plan: &'a ExperimentPlan<'a>,
         site: &dyn Site,
         held: Folder,
-    ) -> Result<Ready<'a>, Failure> {
+    ) -> Result<ReadyPlan<'a>, Failure> {
         let workload = |variant: &Variant| variant.prepare(plan.workload, site.session());
-        Ok(Ready {
+        Ok(ReadyPlan {
             plan,
             held,
             workloads: plan.variants.iter().map(workload).collect::<Result<_, _>>()?,
@@ -223,7 +223,12 @@ impl<'a> Ready<'a> {
     }
 
     /// Makes a round.
-    fn make(&self, site: &mut dyn Site, pace: &mut Pace, round: u16) -> Result<Round, Stop> {
+    fn make(
+        &self,
+        site: &mut dyn Site,
+        pace: &mut Pace,
+        round: u16,
+    ) -> Result<RoundResults, RoundStop> {
         if site.finds_times_alone() {
             pace.begin(round, "each program alone");
             go_on(site.alone(round)?)?;
@@ -237,7 +242,7 @@ impl<'a> Ready<'a> {
             if !untroubled {
                 // A result that could not be saved is none to go on from, and the next one could
                 // not be, either.
-                return Err(Stop::Reported);
+                return Err(RoundStop::Reported);
             }
             results[i] = Some(ran.result);
         }
@@ -252,10 +257,10 @@ impl<'a> Ready<'a> {
     }
 }
 
-fn go_on(ended: Ended) -> Result<(), Stop> {
+fn go_on(ended: Ended) -> Result<(), RoundStop> {
     match ended {
         Ended::Complete => Ok(()),
-        interrupted => Err(Stop::Interrupted(interrupted)),
+        interrupted => Err(RoundStop::Interrupted(interrupted)),
     }
 }
 
@@ -264,10 +269,15 @@ fn succeeded(result: &RunResult) -> bool {
 }
 
 /// Each variant's results, in the order of the rounds.
-fn by_variant(variants: &[Variant], rounds: BTreeMap<u16, Round>) -> Vec<cosched_report::Variant> {
-    let named =
-        |variant: &Variant| cosched_report::Variant { name: variant.to_string(), runs: Vec::new() };
-    let mut variants: Vec<cosched_report::Variant> = variants.iter().map(named).collect();
+fn by_variant(
+    variants: &[Variant],
+    rounds: BTreeMap<u16, RoundResults>,
+) -> Vec<cosched_report::VariantRuns> {
+    let named = |variant: &Variant| cosched_report::VariantRuns {
+        name: variant.to_string(),
+        runs: Vec::new(),
+    };
+    let mut variants: Vec<cosched_report::VariantRuns> = variants.iter().map(named).collect();
     for results in rounds.into_values() {
         variants.iter_mut().zip(results).for_each(|(variant, result)| variant.runs.push(result));
     }

@@ -36,17 +36,17 @@ pub fn show(comparison: &Comparison, experiment: &Experiment) -> String {
     lines.chain(comparison.verdict_below_lines()).collect::<Vec<_>>().join("\n")
 }
 
-type Column = (&'static str, Box<dyn Fn(&Compared) -> Cell>);
+type SummaryColumn = (&'static str, Box<dyn Fn(&Compared) -> Cell>);
 
 /// The columns that say something, and whether pauses are among them. What is known of no variant
 /// has no column.
-fn columns(comparison: &Comparison) -> (Vec<Column>, bool) {
-    fn column(header: &'static str, cell: impl Fn(&Compared) -> String + 'static) -> Column {
+fn columns(comparison: &Comparison) -> (Vec<SummaryColumn>, bool) {
+    fn column(header: &'static str, cell: impl Fn(&Compared) -> String + 'static) -> SummaryColumn {
         (header, Box::new(move |variant| table::number(cell(variant))))
     }
     let any = |known: fn(&Compared) -> bool| comparison.variants.iter().any(known);
     let pauses = any(|variant| variant.responsiveness_longest_gap_seconds.value > 0.0);
-    let mut columns: Vec<Column> = vec![
+    let mut columns: Vec<SummaryColumn> = vec![
         ("variant", Box::new(|variant| table::text(&variant.name))),
         column("total s", |variant| {
             spread(variant.total_seconds, &variant.samples.total_seconds, 2)
@@ -119,7 +119,7 @@ fn rounds(comparison: &Comparison, experiment: &Experiment) -> String {
 }
 
 /// The solo times that were measured in the rounds, be they used or not.
-fn solo_times(variants: &[cosched_report::Variant]) -> Option<String> {
+fn solo_times(variants: &[cosched_report::VariantRuns]) -> Option<String> {
     let runs = || variants.iter().flat_map(|variant| &variant.runs).filter(|run| run.solo_runs);
     let mut times: Vec<String> = Vec::new();
     for program in &runs().next()?.programs {
@@ -138,7 +138,7 @@ fn solo_times(variants: &[cosched_report::Variant]) -> Option<String> {
 }
 
 /// Deviations and choices, with all variants of which it is true.
-fn of_variants(variants: &[cosched_report::Variant]) -> Vec<String> {
+fn of_variants(variants: &[cosched_report::VariantRuns]) -> Vec<String> {
     let mut listed: Vec<(String, Vec<&str>)> = Vec::new();
     for variant in variants {
         let sentences = [

@@ -16,7 +16,9 @@ use cosched_results::result::{
 use cosched_results::statistics::Verdict;
 use cosched_workload::Workload;
 
-use super::{Experiment, ExperimentPlan, Own, Record, Site, Variant, VariantRun};
+use super::{
+    Experiment, ExperimentPlan, ExperimentRecord, Site, Variant, VariantOptions, VariantRun,
+};
 use crate::how::{How, PolicyChoices};
 use crate::out;
 use crate::session::{Ran, Session};
@@ -217,7 +219,7 @@ fn variant(text: &str) -> Variant {
     let (policy, quantum) = words.split_once(" --quantum ").unwrap_or((words, ""));
     let quantum = quantum.trim_end_matches("ms").parse().ok().map(Duration::from_millis);
     let how = PolicyChoices { quantum, ..PolicyChoices::default() }.into();
-    let own = Own { policy: policy.parse().unwrap(), how, words: words.to_owned() };
+    let own = VariantOptions { policy: policy.parse().unwrap(), how, words: words.to_owned() };
     Variant::with_own(name, own).unwrap()
 }
 
@@ -232,7 +234,8 @@ fn experiment(
     let workload = Workload::from_commands(vec![vec!["cg".to_owned()]], "/tmp".as_ref()).unwrap();
     let variants: Vec<Variant> = variants.split(',').map(variant).collect();
     let how = How::from(PolicyChoices::default());
-    let record = Record::new(&workload, &variants, &site.session).with_how(&how, &variants);
+    let record =
+        ExperimentRecord::new(&workload, &variants, &site.session).with_how(&how, &variants);
     let (workload, variants, how, talk) = (&workload, &variants[..], &how, Talk::Usual);
     let plan = ExperimentPlan { workload, variants, how, rounds, out, resume, record, talk };
     Experiment::run(site, &plan)
@@ -264,7 +267,7 @@ fn claims(rounds: u16, comparisons: u64) -> usize {
     let claims = |seed: &u64| {
         let mut site = made_up(*seed);
         let mut variants = ["linux", "linux-2"]
-            .map(|name| cosched_report::Variant { name: name.to_owned(), runs: Vec::new() });
+            .map(|name| cosched_report::VariantRuns { name: name.to_owned(), runs: Vec::new() });
         for round in 0..rounds {
             for i in order(2, round) {
                 let run = site.make(&turn, Ended::Complete);

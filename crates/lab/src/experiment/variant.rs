@@ -7,7 +7,7 @@
 //!
 //! A variant can be held against itself (A/A), to see how much of a difference is chance: `linux-2`
 //! is `linux` once more. And one policy can be there several times, with
-//! [options](Own) of its own each.
+//! [options](VariantOptions) of its own each.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -31,12 +31,12 @@ pub struct Variant {
     name: String,
     method: Method,
     /// The options for it alone.
-    own: Option<Own>,
+    own: Option<VariantOptions>,
 }
 
 /// The policy of a variant, and its options beyond those of all variants.
 #[derive(Clone, Debug)]
-pub struct Own {
+pub struct VariantOptions {
     /// What decides.
     pub policy: Kind,
     /// The options for this variant alone.
@@ -78,7 +78,7 @@ impl Variant {
     ///
     /// # Errors
     /// When a variant without such options has the name.
-    pub fn with_own(name: &str, own: Own) -> Result<Variant, String> {
+    pub fn with_own(name: &str, own: VariantOptions) -> Result<Variant, String> {
         if name.parse::<Variant>().is_ok() {
             return Err(format!("'{name}' is already the name of a variant; choose another one"));
         }
@@ -285,7 +285,7 @@ mod tests {
     /// A gang with these options of its own.
     fn with_own(name: &str, words: &str) -> Variant {
         let how = PolicyChoices { fill: true, ..PolicyChoices::default() }.into();
-        let own = Own { policy: Kind::Gang, how, words: words.to_owned() };
+        let own = VariantOptions { policy: Kind::Gang, how, words: words.to_owned() };
         Variant::with_own(name, own).unwrap()
     }
 

@@ -11,20 +11,20 @@ const ENOUGH: f64 = 0.8;
 
 /// A program's solo time with a number of threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Point {
+pub(super) struct SoloPoint {
     pub(super) threads: u16,
     pub(super) solo: Nanos,
 }
 
 /// How many times faster a point is than the first one of its curve; `None` where there is no
 /// other.
-pub(super) fn speedup(curve: &[Point], point: Point) -> Option<f64> {
+pub(super) fn speedup(curve: &[SoloPoint], point: SoloPoint) -> Option<f64> {
     let first = curve.first().filter(|_| curve.len() > 1)?;
     (point.solo > Nanos::ZERO).then(|| first.solo.as_secs_f64() / point.solo.as_secs_f64())
 }
 
 /// The fewest threads with 80 % of the best speedup; `None` where there is nothing to choose from.
-pub(super) fn ideal_threads(curve: &[Point]) -> Option<u16> {
+pub(super) fn ideal_threads(curve: &[SoloPoint]) -> Option<u16> {
     if curve.len() < 2 {
         return None;
     }
@@ -40,8 +40,8 @@ mod tests {
     use super::*;
 
     /// A program that takes 100 s with one thread and speeds up like this.
-    fn curve(speedups: &[(u16, f64)]) -> Vec<Point> {
-        let point = |(threads, speedup): &(u16, f64)| Point {
+    fn curve(speedups: &[(u16, f64)]) -> Vec<SoloPoint> {
+        let point = |(threads, speedup): &(u16, f64)| SoloPoint {
             threads: *threads,
             solo: Nanos((1e11 / speedup) as u64),
         };
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn exactly_four_fifths_is_enough() {
         let curve = [(1, 10), (2, 5), (4, 4)]
-            .map(|(threads, s)| Point { threads, solo: Nanos::from_secs(s) });
+            .map(|(threads, s)| SoloPoint { threads, solo: Nanos::from_secs(s) });
         assert_eq!(ideal_threads(&curve), Some(2));
     }
 
@@ -85,6 +85,6 @@ mod tests {
         let curve = curve(&[(2, 1.0), (4, 1.6)]);
         assert_eq!(speedup(&curve, curve[0]), Some(1.0));
         assert!((speedup(&curve, curve[1]).unwrap() - 1.6).abs() < 1e-6);
-        assert_eq!(speedup(&curve, Point { threads: 4, solo: Nanos::ZERO }), None);
+        assert_eq!(speedup(&curve, SoloPoint { threads: 4, solo: Nanos::ZERO }), None);
     }
 }

@@ -22,7 +22,7 @@ use crate::ui::{print, say};
 const SCHEMA: &str = "cosched-profile-machine/1";
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct PeakDocument<'a> {
     schema: &'static str,
     machine: &'a MachineDescription,
     peak_gigabytes_per_second: f64,
@@ -65,7 +65,7 @@ pub(super) fn machine(json: bool) -> Result<ExitCode, Failure> {
     }
     let lines = peak.lines_per_microsecond();
     if json {
-        let document = Document {
+        let document = PeakDocument {
             schema: SCHEMA,
             machine: &session.description,
             peak_gigabytes_per_second: peak.gigabytes_per_second,

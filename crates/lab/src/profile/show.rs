@@ -10,13 +10,13 @@ use crate::ui::table;
 const SCHEMA: &str = "cosched-profile/1";
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct ProfileDocument<'a> {
     schema: &'static str,
-    programs: Vec<ProgramDocument<'a>>,
+    programs: Vec<ProfiledProgram<'a>>,
 }
 
 #[derive(Serialize)]
-struct ProgramDocument<'a> {
+struct ProfiledProgram<'a> {
     name: &'a str,
     command: &'a [String],
     placement: String,
@@ -54,7 +54,7 @@ pub(super) fn json(profiles: &[Profiled<'_>]) -> String {
             miss_ratio: entry.miss_ratio,
             disturbed: disturbed.clone(),
         });
-        ProgramDocument {
+        ProfiledProgram {
             name: &program.spec.name,
             command: &program.spec.command,
             placement: program.placement.to_string(),
@@ -62,7 +62,7 @@ pub(super) fn json(profiles: &[Profiled<'_>]) -> String {
             ideal_threads: ideal_threads(&curve),
         }
     });
-    let document = Document { schema: SCHEMA, programs: programs.collect() };
+    let document = ProfileDocument { schema: SCHEMA, programs: programs.collect() };
     serde_json::to_string_pretty(&document).expect("there is no map, so it can be written as JSON")
 }
 

@@ -7,7 +7,7 @@
 use std::process::ExitCode;
 
 use cosched_sim::model::fit::{FitError, Fitted, ModelRun, Residual, SoloTable, fit};
-use cosched_sim::{Job, Model};
+use cosched_sim::{Model, SimulatedJob};
 use cosched_workload::input;
 use cosched_workload::{Workload, shown_path};
 use serde::Serialize;
@@ -43,7 +43,7 @@ pub fn calibrate(args: &CalibrateOptions) -> Result<ExitCode, Failure> {
         let mut workload =
             Workload::from_commands(command, "/".as_ref()).map_err(Failure::broken)?;
         workload.programs[0].threads = Some(model.threads);
-        let job = Job { model: model.clone(), weight: 1.0 };
+        let job = SimulatedJob { model: model.clone(), weight: 1.0 };
         let outcome = simulator.alone(&workload.programs[0], &job)?;
         Ok(ModelRun { time: outcome.time, misses: outcome.usage.counts.llc_misses.unwrap_or(0) })
     };
@@ -55,9 +55,10 @@ pub fn calibrate(args: &CalibrateOptions) -> Result<ExitCode, Failure> {
     let machine = &simulator.hardware.name;
     let placement = args.on.placement;
     if args.json {
-        let programs = fitted.iter().map(Program::of).collect::<Result<_, _>>()?;
+        let programs = fitted.iter().map(CalibratedProgram::of).collect::<Result<_, _>>()?;
         let placement = placement.to_string();
-        let document = Document { schema: SCHEMA, table: file, machine, placement, programs };
+        let document =
+            CalibrationDocument { schema: SCHEMA, table: file, machine, placement, programs };
         print(&serde_json::to_string_pretty(&document).map_err(Failure::broken)?)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -72,42 +73,42 @@ pub fn calibrate(args: &CalibrateOptions) -> Result<ExitCode, Failure> {
 
 /// The workload file as JSON, with the errors that are comments there.
 #[derive(Debug, Serialize)]
-struct Document<'a> {
+struct CalibrationDocument<'a> {
     schema: &'static str,
     table: String,
     machine: &'a str,
     placement: String,
-    programs: Vec<Program<'a>>,
+    programs: Vec<CalibratedProgram<'a>>,
 }
 
 #[derive(Debug, Serialize)]
-struct Program<'a> {
+struct CalibratedProgram<'a> {
     name: &'a str,
     threads: u16,
     misses_per_kilo_instruction: f64,
     memory_gigabytes_per_second: f64,
     /// `null` where no figure is given.
-    fitted: Option<Number>,
+    fitted: Option<FittedNumber>,
     residuals: &'a [Residual],
     model: toml::Table,
 }
 
 /// The number that was fitted.
 #[derive(Debug, Serialize)]
-struct Number {
+struct FittedNumber {
     key: &'static str,
     value: f64,
 }
 
-impl Program<'_> {
-    fn of(fitted: &Fitted) -> Result<Program<'_>, Failure> {
+impl CalibratedProgram<'_> {
+    fn of(fitted: &Fitted) -> Result<CalibratedProgram<'_>, Failure> {
         let known = &fitted.known;
-        Ok(Program {
+        Ok(CalibratedProgram {
             name: &known.name,
             threads: known.threads,
             misses_per_kilo_instruction: known.misses_per_kilo_instruction,
             memory_gigabytes_per_second: fitted.gigabytes_per_second,
-            fitted: fitted.free.map(|(free, value)| Number { key: free.key(), value }),
+            fitted: fitted.free.map(|(free, value)| FittedNumber { key: free.key(), value }),
             residuals: &fitted.residuals,
             model: toml::from_str(&fitted.model).map_err(Failure::broken)?,
         })

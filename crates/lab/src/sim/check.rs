@@ -26,7 +26,7 @@ use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::kernel::topology::Sys;
 use cosched_linux::rights::{Ability, Rights};
 use cosched_policy::Kind;
-use cosched_sim::{Hardware, Job, Kernel};
+use cosched_sim::{Hardware, Kernel, SimulatedJob};
 use cosched_workload::Workload;
 
 use super::options::CheckOptions;
@@ -37,9 +37,9 @@ use crate::session::Session;
 use crate::ui::failure::{Failure, exit_code};
 use crate::ui::{print, say};
 use constants::{ConstantRuns, Constants};
-use live::Live;
-use program::Program;
-use report::{Figures, Report, Samples, SoloError};
+use live::LiveRuns;
+use program::KernelRun;
+use report::{CheckReport, ComparedFigures, FigureSamples, SoloError};
 use suite::Mixture;
 
 /// The policies that are compared. The other policies differ from these only in which programs
@@ -70,7 +70,7 @@ pub fn check(args: &CheckOptions) -> Result<ExitCode, Failure> {
     let rounds = if args.quick { 1 } else { args.runs };
     let runs = ConstantRuns::new(cpus, if args.quick { QUICK } else { 1.0 });
 
-    let mut live = Live::new(&here, how, &folder, runs, &mixtures, &policies);
+    let mut live = LiveRuns::new(&here, how, &folder, runs, &mixtures, &policies);
     let ended = live.run(rounds)?;
     let Some(constants) = live.runs.constants().filter(|_| live.is_complete()) else {
         say(format_args!("nothing to compare: it ended before everything had run once"));
@@ -93,8 +93,8 @@ pub fn check(args: &CheckOptions) -> Result<ExitCode, Failure> {
         for (policy, live) in policies.iter().copied().zip(live) {
             let simulated = (1..=u64::from(seeds))
                 .map(|seed| model.together(mixture, policy, seed))
-                .collect::<Result<Vec<Figures>, Failure>>()?;
-            rows.push((policy.to_string(), Samples { live, simulated }));
+                .collect::<Result<Vec<ComparedFigures>, Failure>>()?;
+            rows.push((policy.to_string(), FigureSamples { live, simulated }));
         }
         samples.push((mixture.name.to_owned(), rows));
     }
@@ -104,7 +104,7 @@ pub fn check(args: &CheckOptions) -> Result<ExitCode, Failure> {
         let words = program.command(Path::new(""));
         alone.extend(SoloError::new(words.join(" "), &times, simulated));
     }
-    let report = Report::new(here.description.clone(), constants, alone, &samples);
+    let report = CheckReport::new(here.description.clone(), constants, alone, &samples);
     match args.json {
         true => print(&serde_json::to_string_pretty(&report).map_err(Failure::broken)?)?,
         false => print(&report.show())?,
@@ -145,7 +145,7 @@ fn chosen(args: &CheckOptions, cpus: u16) -> Result<Vec<Mixture>, Failure> {
 
 /// The folder of the kernels, absolute.
 fn kernels(folder: &Path, mixtures: &[Mixture]) -> Result<std::path::PathBuf, Failure> {
-    let missing = |program: &Program| !folder.join(program.name()).is_file();
+    let missing = |program: &KernelRun| !folder.join(program.name()).is_file();
     if let Some(program) =
         mixtures.iter().flat_map(|mixture| &mixture.programs).find(|p| missing(p))
     {
@@ -160,7 +160,7 @@ fn kernels(folder: &Path, mixtures: &[Mixture]) -> Result<std::path::PathBuf, Fa
 }
 
 /// The programs as a workload: started from a folder, or only named.
-fn workload(programs: &[Program], folder: &Path) -> Result<Workload, Failure> {
+fn workload(programs: &[KernelRun], folder: &Path) -> Result<Workload, Failure> {
     let commands = programs.iter().map(|program| program.command(folder)).collect();
     let mut workload =
         Workload::from_commands(commands, Path::new("/")).map_err(Failure::broken)?;
@@ -179,9 +179,9 @@ struct Twin<'a> {
 }
 
 impl Twin<'_> {
-    fn job(&self, program: &Program) -> Result<Job, Failure> {
+    fn job(&self, program: &KernelRun) -> Result<SimulatedJob, Failure> {
         let model = program.model(self.constants, self.hardware).map_err(Failure::broken)?;
-        Ok(Job { model, weight: 1.0 })
+        Ok(SimulatedJob { model, weight: 1.0 })
     }
 
     fn simulator(&self, policy: Kind, seed: u64) -> Simulator {
@@ -195,16 +195,21 @@ impl Twin<'_> {
         Simulator::of(self.hardware.clone(), &scene)
     }
 
-    fn alone(&self, program: Program) -> Result<Nanos, Failure> {
+    fn alone(&self, program: KernelRun) -> Result<Nanos, Failure> {
         let spec = &workload(&[program], Path::new(""))?.programs[0];
         Ok(self.simulator(Kind::Gang, 1).alone(spec, &self.job(&program)?)?.time)
     }
 
-    fn together(&self, mixture: &Mixture, policy: Kind, seed: u64) -> Result<Figures, Failure> {
+    fn together(
+        &self,
+        mixture: &Mixture,
+        policy: Kind,
+        seed: u64,
+    ) -> Result<ComparedFigures, Failure> {
         let workload = workload(&mixture.programs, Path::new(""))?;
         let jobs = mixture.programs.iter().map(|program| self.job(program));
-        let jobs = jobs.collect::<Result<Vec<Job>, Failure>>()?;
-        let profile = |program: &Program| {
+        let jobs = jobs.collect::<Result<Vec<SimulatedJob>, Failure>>()?;
+        let profile = |program: &KernelRun| {
             Ok(Profile { solo: Some(self.alone(*program)?), ..Profile::default() })
         };
         let profiles =
@@ -213,6 +218,6 @@ impl Twin<'_> {
         let (outcome, result) = simulator.run(&workload, policy, &jobs, &profiles)?;
         debug_assert_eq!(outcome.ended, Ended::Complete, "no signal can interrupt a simulation");
         let switches = self.constants.switches * mixture.programs.len() as f64;
-        Ok(Figures::of(&result).with_switches(switches))
+        Ok(ComparedFigures::of(&result).with_switches(switches))
     }
 }

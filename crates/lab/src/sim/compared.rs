@@ -12,10 +12,10 @@ use cosched_linux::kernel::poll::{Poll, Ready};
 use cosched_linux::kernel::signals::{INTERRUPTIONS, interruption};
 use cosched_policy::Kind;
 use cosched_results::result::Context;
-use cosched_sim::{Hardware, Job, Kernel};
+use cosched_sim::{Hardware, Kernel, SimulatedJob};
 use cosched_workload::Workload;
 
-use super::simulator::{Prepared, Scene, Simulator, hardware};
+use super::simulator::{PreparedPrograms, Scene, Simulator, hardware};
 use crate::experiment::{Site, VariantRun};
 use crate::how::How;
 use crate::out;
@@ -30,7 +30,7 @@ pub struct Simulated<'a> {
     /// The machine with the seed of the round.
     simulator: Simulator,
     /// What the programs do as the workload has them.
-    jobs: Vec<Job>,
+    jobs: Vec<SimulatedJob>,
     profiles: Vec<Profile>,
     signals: Poll,
 }
@@ -61,7 +61,7 @@ impl<'a> Simulated<'a> {
         let scene = Scene { policy, machine: machine.to_owned(), kernel, seed, how: how.clone() };
         let hardware = hardware(machine)?;
         let simulator = Simulator::of(hardware.clone(), &scene);
-        let Prepared { jobs, profiles } = simulator.prepare(workload)?;
+        let PreparedPrograms { jobs, profiles } = simulator.prepare(workload)?;
         let signals = INTERRUPTIONS.map(|(signal, _)| signal);
         let signals = Poll::new(&signals).map_err(Failure::broken)?;
         Ok(Simulated { workload, hardware, scene, simulator, jobs, profiles, signals })

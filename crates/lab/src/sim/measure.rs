@@ -25,13 +25,13 @@ use cosched_sim::Costs;
 
 use super::options::MeasureOptions;
 use super::this;
-use crate::gaps::{self, Stop};
+use crate::gaps::{self, GapsStop};
 use crate::session::Session;
 use crate::ui::failure::{Failure, exit_code};
 use crate::ui::{print, say};
 
 pub(super) use cpu::spin_turn;
-use description::Figures;
+use description::MeasuredFigures;
 pub(crate) use memory::peak as memory_peak;
 
 /// How thoroughly to measure.
@@ -70,8 +70,8 @@ pub fn measure(args: &MeasureOptions) -> Result<ExitCode, Failure> {
     let effort = if args.quick { Effort::QUICK } else { Effort::FULL };
     let figures = match figures(&session, effort) {
         Ok(figures) => figures,
-        Err(Stop::Failed(failure)) => return Err(failure),
-        Err(Stop::Interrupted(ended)) => return Ok(exit_code(ended, false)),
+        Err(GapsStop::Failed(failure)) => return Err(failure),
+        Err(GapsStop::Interrupted(ended)) => return Ok(exit_code(ended, false)),
     };
     let text = description::text(&figures, &session);
     let kept = whole_file::write(&path, text.as_bytes());
@@ -102,7 +102,7 @@ fn check_writable(file: &Path) -> Result<(), Failure> {
 }
 
 /// All probes, one after another: they need the machine to themselves.
-fn figures(session: &Session, effort: Effort) -> Result<Figures, Stop> {
+fn figures(session: &Session, effort: Effort) -> Result<MeasuredFigures, GapsStop> {
     let topology = this::usable(session);
     let cpus: Vec<usize> = session.usable.cpus.iter().collect();
     let proc = Proc::own().map_err(Failure::input)?;
@@ -132,7 +132,7 @@ fn figures(session: &Session, effort: Effort) -> Result<Figures, Stop> {
         freeze: milliseconds(turns.freeze_ms_p50),
         thaw: milliseconds(turns.thaw_ms_p50),
     };
-    Ok(Figures {
+    Ok(MeasuredFigures {
         gigahertz,
         smt_share,
         memory,
@@ -147,9 +147,9 @@ fn figures(session: &Session, effort: Effort) -> Result<Figures, Stop> {
     })
 }
 
-impl From<Failure> for Stop {
-    fn from(failure: Failure) -> Stop {
-        Stop::Failed(failure)
+impl From<Failure> for GapsStop {
+    fn from(failure: Failure) -> GapsStop {
+        GapsStop::Failed(failure)
     }
 }
 

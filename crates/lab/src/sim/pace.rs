@@ -17,24 +17,24 @@ const TICK: Duration = Duration::from_millis(200);
 
 /// The simulated time, and the limit.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct SimulatedTime {
     /// How far the simulation that is under way has come, in nanoseconds.
     pub(super) time: Arc<AtomicU64>,
     /// Ends a simulation with an error.
     pub(super) most_events: u64,
 }
 
-impl Default for Pace {
-    fn default() -> Pace {
-        Pace { time: Arc::default(), most_events: MOST_EVENTS }
+impl Default for SimulatedTime {
+    fn default() -> SimulatedTime {
+        SimulatedTime { time: Arc::default(), most_events: MOST_EVENTS }
     }
 }
 
-impl Pace {
+impl SimulatedTime {
     /// Shows the time to people, until this is dropped.
-    pub(super) fn show(&self) -> Shown {
+    pub(super) fn show(&self) -> TerminalLine {
         if !watched() {
-            return Shown(ProgressBar::hidden());
+            return TerminalLine(ProgressBar::hidden());
         }
         let time = Arc::clone(&self.time);
         let style = ProgressStyle::with_template("{spinner} simulated: {time}, in {elapsed}");
@@ -46,14 +46,14 @@ impl Pace {
             });
         let bar = ProgressBar::new_spinner().with_style(style);
         bar.enable_steady_tick(TICK);
-        Shown(bar)
+        TerminalLine(bar)
     }
 }
 
 /// A line of the terminal.
-pub(super) struct Shown(ProgressBar);
+pub(super) struct TerminalLine(ProgressBar);
 
-impl Drop for Shown {
+impl Drop for TerminalLine {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }

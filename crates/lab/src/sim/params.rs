@@ -14,7 +14,7 @@ const SCHEMA: &str = "cosched-sim-params/1";
 
 /// The constants.
 #[derive(Debug, Serialize)]
-struct Document {
+struct ParamsDocument {
     schema: &'static str,
     /// The policy that uses them; `None`: any.
     policy: Option<&'static str>,
@@ -31,7 +31,7 @@ pub fn params(args: &ParamsOptions) -> Result<ExitCode, Failure> {
     let policy = args.policy.map(Kind::name);
     match args.json {
         true => {
-            let document = Document { schema: SCHEMA, policy, constants };
+            let document = ParamsDocument { schema: SCHEMA, policy, constants };
             print(&serde_json::to_string_pretty(&document).map_err(Failure::broken)?)?;
         }
         false if constants.is_empty() => {

@@ -31,11 +31,11 @@ use crate::out;
 use crate::ui::failure::Failure;
 use crate::ui::{print, say};
 use program::Replayed;
-use report::{Figures, Report};
+use report::{ReplayFigures, ReplayReport};
 
 /// Replays a run under its own policy and under the one that is asked for, and shows both.
 pub(super) fn replay(run: &Path, args: &RunOptions) -> Result<ExitCode, Failure> {
-    let record = Record::load(run)?;
+    let record = RecordedRun::load(run)?;
     let policy = args.policy.unwrap_or_default();
     let given = &args.how;
     match record.policy.needs(Need::Slowdowns) {
@@ -57,7 +57,7 @@ pub(super) fn replay(run: &Path, args: &RunOptions) -> Result<ExitCode, Failure>
         say(format_args!("to simulate the file on the machine of the run: `{command}`"));
         return Ok(ExitCode::SUCCESS);
     }
-    let stage = Stage { hardware: &hardware, kernel, programs: &programs, args };
+    let stage = ReplaySetup { hardware: &hardware, kernel, programs: &programs, args };
     let recorded = stage.simulator(record.policy, record.how(&given.policy).into());
     // How programs were measured in the record is not told there.
     let asked =
@@ -84,8 +84,9 @@ pub(super) fn replay(run: &Path, args: &RunOptions) -> Result<ExitCode, Failure>
         .chain(record.rival(run))
         .chain(about_programs);
     let assumptions = assumptions.collect();
-    let figures = [&record.result, &model, &answer].map(|run| Figures::of(run, &programs));
-    let report = Report::new(&record, &asked.scene, &hardware, &programs, figures, assumptions);
+    let figures = [&record.result, &model, &answer].map(|run| ReplayFigures::of(run, &programs));
+    let report =
+        ReplayReport::new(&record, &asked.scene, &hardware, &programs, figures, assumptions);
     match args.json {
         true => print(&serde_json::to_string_pretty(&report).map_err(Failure::broken)?)?,
         false => print(&report.show())?,
@@ -109,17 +110,17 @@ fn command(args: &RunOptions, record: &RunResult, hardware: &Hardware, kernel: K
 }
 
 /// A run that can be replayed.
-struct Record {
+struct RecordedRun {
     result: RunResult,
     policy: Kind,
     /// As it was named.
     shown: String,
 }
 
-impl Record {
+impl RecordedRun {
     /// A run that was interrupted is refused, and one of which nothing ran: how much CPU time a
     /// program used is known of its complete runs only.
-    fn load(run: &Path) -> Result<Record, Failure> {
+    fn load(run: &Path) -> Result<RecordedRun, Failure> {
         let shown = shown_path(run);
         let result = out::load(run)?;
         let refused = |why: &str| Err(Failure::Input(format!("--from {shown}: {why}")));
@@ -139,7 +140,7 @@ impl Record {
             return refused("nothing to replay: no program ran to its end; run the workload again");
         }
         let policy = result.policy.parse().map_err(Failure::input)?;
-        Ok(Record { result, policy, shown })
+        Ok(RecordedRun { result, policy, shown })
     }
 
     /// That other processes slowed the recorded programs down, if they did: the model has none.
@@ -150,7 +151,7 @@ impl Record {
 
     /// What is to be said of a run if its programs were started differently for a comparison.
     fn rival(&self, run: &Path) -> Option<String> {
-        let variant = experiment::Record::variant_of(run)?;
+        let variant = experiment::ExperimentRecord::variant_of(run)?;
         let rival = variant.parse::<Variant>().is_ok_and(|variant| variant.is_rival());
         let single = self.result.programs.iter().all(|program| program.threads == 1);
         let threads = if single { ", with one thread each" } else { "" };
@@ -195,7 +196,7 @@ impl Record {
 }
 
 /// What both simulations share.
-struct Stage<'a> {
+struct ReplaySetup<'a> {
     hardware: &'a Hardware,
     /// That of the record, where it tells one that is known here.
     kernel: Kernel,
@@ -203,7 +204,7 @@ struct Stage<'a> {
     args: &'a RunOptions,
 }
 
-impl Stage<'_> {
+impl ReplaySetup<'_> {
     fn simulator(&self, policy: Kind, how: How) -> Simulator {
         let scene = Scene {
             policy,

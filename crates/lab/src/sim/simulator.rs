@@ -12,11 +12,11 @@ use cosched_policy::{Kind, OptionGroup};
 use cosched_results::result::{
     Backends, Context, MachineDescription, NONE, RunResult, SIMULATED, Simulation,
 };
-use cosched_sim::{Costs, Hardware, Job, Kernel, Sim};
+use cosched_sim::{Costs, Hardware, Kernel, Sim, SimulatedJob};
 use cosched_workload::{ProgramSpec, Repeat, Workload};
 
 use super::options::{MachineOptions, RunOptions};
-use super::pace::Pace;
+use super::pace::SimulatedTime;
 use super::{this, watch};
 use crate::how::{How, PolicyChoices};
 use crate::session::{Molded, Request, Session, backends_by_weight, by_weight, is_moldable};
@@ -122,9 +122,9 @@ pub(super) fn no_machine() -> String {
 }
 
 /// What is known before anything is simulated.
-pub(super) struct Prepared {
+pub(super) struct PreparedPrograms {
     /// What each program does.
-    pub(super) jobs: Vec<Job>,
+    pub(super) jobs: Vec<SimulatedJob>,
     pub(super) profiles: Vec<Profile>,
 }
 
@@ -132,7 +132,7 @@ pub(super) struct Simulator {
     pub(super) session: Session,
     pub(super) hardware: Hardware,
     pub(super) scene: Scene,
-    pub(super) pace: Pace,
+    pub(super) pace: SimulatedTime,
 }
 
 /// This machine, one that comes along, by name, a file's, by its path, or one described in a few
@@ -187,15 +187,15 @@ impl Simulator {
             scene.how.measure.usual_class = Some(Class::FixedPriority(0));
         }
         scene.how.policy.fair.usual_peak = hardware.peak_lines_per_microsecond();
-        Simulator { session, hardware, scene, pace: Pace::default() }
+        Simulator { session, hardware, scene, pace: SimulatedTime::default() }
     }
 
     /// Checks everything that can be wrong before anything is simulated.
-    pub(super) fn prepare(&self, workload: &Workload) -> Result<Prepared, Failure> {
+    pub(super) fn prepare(&self, workload: &Workload) -> Result<PreparedPrograms, Failure> {
         let jobs = self.jobs(workload)?;
         let profiles = self.session.profiles(workload, &self.scene.how, None);
         self.session.plan(&self.request(workload, self.scene.policy, &profiles))?;
-        Ok(Prepared { jobs, profiles })
+        Ok(PreparedPrograms { jobs, profiles })
     }
 
     /// Finds how moldable programs scale, under a policy that requests it.
@@ -241,16 +241,20 @@ impl Simulator {
         Request::new(workload, kind, &self.scene.how, profiles)
     }
 
-    pub(super) fn jobs(&self, workload: &Workload) -> Result<Vec<Job>, Failure> {
+    pub(super) fn jobs(&self, workload: &Workload) -> Result<Vec<SimulatedJob>, Failure> {
         let job = |spec: &ProgramSpec| {
             let model = source::model_on(spec, &self.session).map_err(Failure::input)?;
-            Ok(Job { model, weight: 1.0 })
+            Ok(SimulatedJob { model, weight: 1.0 })
         };
         failure::all(workload.programs.iter().map(job))
     }
 
     /// One run of a program alone, placed as beside others.
-    pub(super) fn alone(&self, spec: &ProgramSpec, job: &Job) -> Result<SimulatedSolo, Failure> {
+    pub(super) fn alone(
+        &self,
+        spec: &ProgramSpec,
+        job: &SimulatedJob,
+    ) -> Result<SimulatedSolo, Failure> {
         let fits = usize::from(job.model.threads) <= self.hardware.topology.cpus().len();
         let kind = if fits { Kind::Gang } else { Kind::Linux };
         let once = ProgramSpec { repeat: Repeat::Times(1), ..on_its_own(spec) };
@@ -271,7 +275,7 @@ impl Simulator {
         &self,
         workload: &Workload,
         kind: Kind,
-        jobs: &[Job],
+        jobs: &[SimulatedJob],
         profiles: &[Profile],
     ) -> Result<(Outcome, RunResult), Failure> {
         let (_, outcome, result) = self.run_on(workload, kind, jobs, profiles, false)?;
@@ -283,7 +287,7 @@ impl Simulator {
         &self,
         workload: &Workload,
         kind: Kind,
-        jobs: &[Job],
+        jobs: &[SimulatedJob],
         profiles: &[Profile],
         watched: bool,
     ) -> Result<(Sim, Outcome, RunResult), Failure> {

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use cosched_core::Profile;
 use cosched_policy::Kind;
-use cosched_sim::Job;
+use cosched_sim::SimulatedJob;
 use cosched_workload::{ProgramSpec, Repeat, Workload, shown_path};
 use serde::Serialize;
 
@@ -51,7 +51,7 @@ pub fn slowdowns(args: &SlowdownsOptions) -> Result<ExitCode, Failure> {
         )));
     }
     let jobs = simulator.jobs(&workload)?;
-    let table = Table::of(&simulator, &workload, &jobs)?;
+    let table = SlowdownTable::of(&simulator, &workload, &jobs)?;
     let name = &simulator.hardware.name;
     let how =
         format!("{name}, simulated, {} threads each, {}", threads.unwrap_or(0), args.on.placement);
@@ -65,10 +65,14 @@ pub fn slowdowns(args: &SlowdownsOptions) -> Result<ExitCode, Failure> {
 }
 
 /// The slowdown of a variant with one or two others, in the order of their numbers.
-struct Table(BTreeMap<(usize, Vec<usize>), f64>);
+struct SlowdownTable(BTreeMap<(usize, Vec<usize>), f64>);
 
-impl Table {
-    fn of(simulator: &Simulator, workload: &Workload, jobs: &[Job]) -> Result<Table, Failure> {
+impl SlowdownTable {
+    fn of(
+        simulator: &Simulator,
+        workload: &Workload,
+        jobs: &[SimulatedJob],
+    ) -> Result<SlowdownTable, Failure> {
         let variants = 0..jobs.len();
         let alone = |(spec, job)| Ok(simulator.alone(spec, job)?.time);
         let alone = workload.programs.iter().zip(jobs).map(alone);
@@ -85,7 +89,8 @@ impl Table {
                 ..on_its_own(&workload.programs[*variant])
             };
             let beside = Workload { programs: together.iter().enumerate().map(spec).collect() };
-            let jobs: Vec<Job> = together.iter().map(|variant| jobs[*variant].clone()).collect();
+            let jobs: Vec<SimulatedJob> =
+                together.iter().map(|variant| jobs[*variant].clone()).collect();
             let profiles = vec![Profile::default(); together.len()];
             let (outcome, _) = simulator.run(&beside, Kind::Greedy, &jobs, &profiles)?;
             for (position, variant) in together.iter().enumerate() {
@@ -97,7 +102,7 @@ impl Table {
                     .insert((*variant, others), done.as_secs_f64() / alone[*variant].as_secs_f64());
             }
         }
-        Ok(Table(table))
+        Ok(SlowdownTable(table))
     }
 
     fn slowdown(&self, variant: usize, mut others: Vec<usize>) -> f64 {
@@ -106,19 +111,19 @@ impl Table {
     }
 
     /// The table with every order of the variants.
-    fn spread_out(&self, machine: String, levels: Vec<f64>) -> Document {
+    fn spread_out(&self, machine: String, levels: Vec<f64>) -> SlowdownsDocument {
         let n = levels.len();
         let row = |slowdown: &dyn Fn(usize) -> f64| (0..n).map(slowdown).collect::<Vec<f64>>();
         let pairs = (0..n).map(|a| row(&|b| self.slowdown(a, vec![b]))).collect();
         let triple = |a, b| row(&|c| self.slowdown(a, vec![b, c]));
         let triples = (0..n).map(|a| (0..n).map(|b| triple(a, b)).collect()).collect();
-        Document { schema: SCHEMA, machine, gigabytes_per_second: levels, pairs, triples }
+        SlowdownsDocument { schema: SCHEMA, machine, gigabytes_per_second: levels, pairs, triples }
     }
 }
 
 /// What is printed.
 #[derive(Debug, Serialize)]
-struct Document {
+struct SlowdownsDocument {
     schema: &'static str,
     machine: String,
     /// Of each variant alone, rising.
@@ -129,7 +134,7 @@ struct Document {
     triples: Vec<Vec<Vec<f64>>>,
 }
 
-impl Document {
+impl SlowdownsDocument {
     /// As `--slowdowns` reads it.
     fn toml(&self) -> String {
         let list = |items: Vec<String>| format!("[{}]", items.join(", "));

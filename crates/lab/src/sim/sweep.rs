@@ -16,12 +16,12 @@ use cosched_workload::Workload;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::options::RunOptions;
-use super::simulator::{Prepared, Scene, SimulatedSolo, Simulator, tell_unscaled};
+use super::simulator::{PreparedPrograms, Scene, SimulatedSolo, Simulator, tell_unscaled};
 use crate::source;
 use crate::ui::failure::Failure;
 use crate::ui::{print, watched};
 use axis::Axis;
-use report::{Report, Row};
+use report::{SweepReport, SweepRow};
 
 /// Simulates every combination, and shows what came of them.
 pub(super) fn sweep(args: &RunOptions) -> Result<ExitCode, Failure> {
@@ -34,7 +34,7 @@ pub(super) fn sweep(args: &RunOptions) -> Result<ExitCode, Failure> {
     let workload = source::simulated(args.workload.as_deref(), &first.session)?;
     let points = scenes
         .iter()
-        .map(|scene| Point::new(scene, &workload, args.max_events))
+        .map(|scene| SweepPoint::new(scene, &workload, args.max_events))
         .collect::<Result<Vec<_>, _>>()?;
 
     if args.no_solo {
@@ -46,7 +46,7 @@ pub(super) fn sweep(args: &RunOptions) -> Result<ExitCode, Failure> {
     };
     let bar = bar(solos.len() + points.len());
     let alone = parallel(&solos, &bar, |task| {
-        let Point { simulator, prepared, .. } = &points[task.point];
+        let SweepPoint { simulator, prepared, .. } = &points[task.point];
         simulator.alone(&workload.programs[task.program], &prepared.jobs[task.program])
     })?;
     let rows = parallel(&points, &bar, |point| {
@@ -70,10 +70,10 @@ pub(super) fn sweep(args: &RunOptions) -> Result<ExitCode, Failure> {
                     other => other,
                 }
             })?;
-        Ok(Row::new(&axes, scene, &result))
+        Ok(SweepRow::new(&axes, scene, &result))
     })?;
     bar.finish_and_clear();
-    let report = Report::new(&axes, rows);
+    let report = SweepReport::new(&axes, rows);
     match args.json {
         true => print(&serde_json::to_string_pretty(&report).map_err(Failure::broken)?)?,
         false => print(&report.show())?,
@@ -82,17 +82,17 @@ pub(super) fn sweep(args: &RunOptions) -> Result<ExitCode, Failure> {
 }
 
 /// One combination, ready to be simulated.
-struct Point {
+struct SweepPoint {
     simulator: Simulator,
-    prepared: Prepared,
+    prepared: PreparedPrograms,
 }
 
-impl Point {
-    fn new(scene: &Scene, workload: &Workload, max_events: u64) -> Result<Point, Failure> {
+impl SweepPoint {
+    fn new(scene: &Scene, workload: &Workload, max_events: u64) -> Result<SweepPoint, Failure> {
         let mut simulator = Simulator::new(scene)?;
         simulator.pace.most_events = max_events;
         let prepared = simulator.prepare(workload)?;
-        Ok(Point { simulator, prepared })
+        Ok(SweepPoint { simulator, prepared })
     }
 
     /// What the solo times depend on.
@@ -114,7 +114,7 @@ struct Solo {
 }
 
 /// Every program alone, once for all points for which that is the same.
-fn solo_tasks(points: &[Point], programs: usize) -> Vec<Solo> {
+fn solo_tasks(points: &[SweepPoint], programs: usize) -> Vec<Solo> {
     let mut tasks: Vec<Solo> = Vec::new();
     for (point, of) in points.iter().enumerate() {
         let key = of.solo_key();
@@ -143,7 +143,7 @@ fn combinations(args: &RunOptions, axes: &[Axis]) -> Result<Vec<Scene>, Failure>
     let mut seen: Vec<String> = Vec::new();
     let count: usize = axes.iter().map(Axis::len).product();
     for number in 0..count {
-        let mut args = axis::Given::new(args);
+        let mut args = axis::GivenSettings::new(args);
         let mut rest = number;
         for axis in axes.iter().rev() {
             axis.apply(rest % axis.len(), &mut args);

@@ -89,15 +89,15 @@ pub(super) fn group_of(thread: &ThreadUse, groups: &[CpuSet]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use cosched_linux::observe::monitor::{Activity, Arrival};
+    use cosched_linux::observe::monitor::{LockArrival, ThreadActivity};
 
     use super::*;
 
     fn thread(cpu: u16, window: u64, after: u64) -> ThreadUse {
         let at = Nanos(window * WINDOW.0 + after * 1_000_000);
         let mut thread = ThreadUse::of_nothing(0, i32::from(cpu));
-        (thread.cpu, thread.now) = (Some(cpu), Some(Activity::Running));
-        thread.arrivals[(window & 1) as usize] = Arrival { window, at };
+        (thread.cpu, thread.now) = (Some(cpu), Some(ThreadActivity::Running));
+        thread.arrivals[(window & 1) as usize] = LockArrival { window, at };
         thread
     }
 

@@ -1,7 +1,7 @@
 //! What the figures mean: the columns, before the first line, and what stood in a program's way,
 //! after the last one.
 
-use cosched_linux::observe::monitor::Activity;
+use cosched_linux::observe::monitor::ThreadActivity;
 use cosched_linux::observe::monitor::interval::Slice;
 use cosched_report::disturbance;
 
@@ -20,7 +20,7 @@ const LITTLE: f64 = 0.01;
 
 /// The time of one program's threads over all intervals, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Spent {
+pub struct ThreadTimes {
     running: f64,
     without_cpu: f64,
     sleeping: f64,
@@ -31,7 +31,7 @@ pub struct Spent {
 
 /// Where the programs were watched.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct WatchedMachine {
     /// How long they were watched.
     pub seconds: f64,
     /// How many CPUs they may use.
@@ -43,28 +43,28 @@ pub struct Place {
 }
 
 /// Adds an interval to what each program has spent.
-pub fn add(spent: &mut Vec<Spent>, slices: &[Slice]) {
+pub fn add(spent: &mut Vec<ThreadTimes>, slices: &[Slice]) {
     // An idle thread sleeps at one place, and lacks nothing.
     for slice in slices.iter().filter(|slice| !slice.is_idle) {
         let program = slice.thread.program as usize;
         if spent.len() <= program {
-            spent.resize(program + 1, Spent::default());
+            spent.resize(program + 1, ThreadTimes::default());
         }
         let sum = &mut spent[program];
         let time = |activity| slice.thread.in_activity(activity).as_secs_f64();
-        sum.running += time(Activity::Running);
-        sum.without_cpu += time(Activity::Runnable);
-        sum.sleeping += time(Activity::Sleeping);
-        sum.at_mutexes += time(Activity::AtMutex);
-        sum.at_conditions += time(Activity::AtCondition);
-        sum.at_barriers += time(Activity::AtBarrier);
+        sum.running += time(ThreadActivity::Running);
+        sum.without_cpu += time(ThreadActivity::Runnable);
+        sum.sleeping += time(ThreadActivity::Sleeping);
+        sum.at_mutexes += time(ThreadActivity::AtMutex);
+        sum.at_conditions += time(ThreadActivity::AtCondition);
+        sum.at_barriers += time(ThreadActivity::AtBarrier);
     }
 }
 
-impl Spent {
+impl ThreadTimes {
     /// What stood in the way of a program, and what to try next. Shares are of the same time as in
     /// the table.
-    pub fn conclusion(&self, name: &str, place: &Place) -> String {
+    pub fn conclusion(&self, name: &str, place: &WatchedMachine) -> String {
         let locks = self.at_mutexes + self.at_conditions + self.at_barriers;
         let all = self.running + self.without_cpu + self.sleeping + locks;
         let share = |part: f64| if all > 0.0 { part / all } else { 0.0 };
@@ -108,15 +108,15 @@ impl Spent {
     }
 
     /// Whether CPUs were idle that the program may use.
-    fn leaves_cpus(&self, place: &Place) -> bool {
-        let Place { seconds, cpus, busy, .. } = *place;
+    fn leaves_cpus(&self, place: &WatchedMachine) -> bool {
+        let WatchedMachine { seconds, cpus, busy, .. } = *place;
         let used = busy.unwrap_or_default().max(self.running) / seconds.max(f64::EPSILON);
         disturbance::is_busy(cpus as f64 - used, cpus)
     }
 
     /// Why threads lacked a CPU, and what to try next.
-    fn why_without_cpu(&self, place: &Place) -> String {
-        let Place { seconds, cpus, busy, .. } = *place;
+    fn why_without_cpu(&self, place: &WatchedMachine) -> String {
+        let WatchedMachine { seconds, cpus, busy, .. } = *place;
         let ready = (self.running + self.without_cpu) / seconds.max(f64::EPSILON);
         let crowded = ready.round() > cpus as f64;
         let others = busy.map_or(0.0, |busy| (busy - self.running).max(0.0) / seconds);
@@ -148,23 +148,28 @@ mod tests {
     use super::*;
 
     /// Five seconds on two CPUs, with so much CPU time of all processes.
-    fn said(spent: Spent, busy: f64) -> String {
-        let place = Place { seconds: 5.0, cpus: 2, has_groups: false, busy: Some(busy) };
+    fn said(spent: ThreadTimes, busy: f64) -> String {
+        let place = WatchedMachine { seconds: 5.0, cpus: 2, has_groups: false, busy: Some(busy) };
         spent.conclusion("a", &place)
     }
 
     #[test]
     fn the_largest_loss_is_named_with_its_share() {
-        let free = Spent { running: 9.5, without_cpu: 0.5, ..Spent::default() };
+        let free = ThreadTimes { running: 9.5, without_cpu: 0.5, ..ThreadTimes::default() };
         assert_eq!(said(free, 9.5), "a used 1.90 CPUs. Nothing stood in its way.");
-        let locked = Spent { running: 5.0, at_mutexes: 4.0, at_barriers: 1.0, ..Spent::default() };
+        let locked = ThreadTimes {
+            running: 5.0,
+            at_mutexes: 4.0,
+            at_barriers: 1.0,
+            ..ThreadTimes::default()
+        };
         let text = said(locked, 5.0);
         assert!(text.contains("for 50 %") && text.contains("at mutexes 40 %"), "{text}");
         assert!(text.ends_with("`cosched exec --policy faithful`."), "{text}");
-        let uneven = Spent { running: 5.0, at_barriers: 5.0, ..Spent::default() };
+        let uneven = ThreadTimes { running: 5.0, at_barriers: 5.0, ..ThreadTimes::default() };
         assert!(said(uneven, 5.0).contains("balance the work"));
-        assert_eq!(said(Spent::default(), 0.0), "a slept.");
-        let pool = Spent { running: 9.6, at_conditions: 10.0, ..Spent::default() };
+        assert_eq!(said(ThreadTimes::default(), 0.0), "a slept.");
+        let pool = ThreadTimes { running: 9.6, at_conditions: 10.0, ..ThreadTimes::default() };
         assert!(said(pool, 9.6).ends_with("These waits left no CPU idle."), "{}", said(pool, 9.6));
         let beside_others = said(locked, 9.9);
         assert!(!beside_others.contains("faithful"), "{beside_others}");
@@ -174,9 +179,11 @@ mod tests {
     fn shares_are_those_of_the_table() {
         let seconds = |second: u64| Nanos::from_secs(second);
         let mut thread = ThreadUse::of_nothing(0, 7);
-        for (activity, time) in
-            [(Activity::Sleeping, 2), (Activity::Running, 2), (Activity::AtCondition, 3)]
-        {
+        for (activity, time) in [
+            (ThreadActivity::Sleeping, 2),
+            (ThreadActivity::Running, 2),
+            (ThreadActivity::AtCondition, 3),
+        ] {
             thread.time[activity as usize] = seconds(time);
         }
         let slices = [Slice { thread, is_idle: false }];
@@ -190,26 +197,30 @@ mod tests {
 
     #[test]
     fn a_program_that_uses_no_cpu_has_slept() {
-        let asleep =
-            Spent { sleeping: 4.95, without_cpu: 0.02, running: 0.005, ..Spent::default() };
+        let asleep = ThreadTimes {
+            sleeping: 4.95,
+            without_cpu: 0.02,
+            running: 0.005,
+            ..ThreadTimes::default()
+        };
         assert_eq!(said(asleep, 9.0), "a used 0.00 CPUs: it slept nearly all the time.");
-        let starved = Spent { without_cpu: 4.9, running: 0.01, ..Spent::default() };
+        let starved = ThreadTimes { without_cpu: 4.9, running: 0.01, ..ThreadTimes::default() };
         assert!(said(starved, 9.9).contains("lacked a CPU for 100 %"), "{}", said(starved, 9.9));
     }
 
     #[test]
     fn a_lack_of_cpus_is_due_to_own_threads_or_to_other_processes() {
-        let many = Spent { running: 10.0, without_cpu: 10.0, ..Spent::default() };
+        let many = ThreadTimes { running: 10.0, without_cpu: 10.0, ..ThreadTimes::default() };
         assert_eq!(
             said(many, 10.0),
             "a used 2.00 CPUs. Its threads lacked a CPU for 50 % of their time: on average 4.0 of \
              them were ready on 2 CPUs. Next: fewer threads."
         );
-        let few = Spent { running: 4.0, without_cpu: 6.0, ..Spent::default() };
+        let few = ThreadTimes { running: 4.0, without_cpu: 6.0, ..ThreadTimes::default() };
         let text = said(few, 10.0);
         assert!(text.contains("their time: other processes used 1.2 of 2 CPUs. Next: "), "{text}");
         assert!(!text.contains("fewer threads"), "{text}");
-        let both = Spent { running: 5.0, without_cpu: 10.0, ..Spent::default() };
+        let both = ThreadTimes { running: 5.0, without_cpu: 10.0, ..ThreadTimes::default() };
         let text = said(both, 10.0);
         assert!(text.contains("3.0 of them") && text.contains("1.0 of 2 CPUs"), "{text}");
         assert!(said(few, 4.0).contains("a CPU mask or a CPU quota"), "{}", said(few, 4.0));

@@ -2,7 +2,7 @@
 
 use cosched_core::{Counts, CpuSet, Nanos, Quality};
 use cosched_linux::observe::monitor::interval::{ProgramUse, Slice, by_program};
-use cosched_linux::observe::monitor::{Activity, Monitor};
+use cosched_linux::observe::monitor::{Monitor, ThreadActivity};
 use serde::Serialize;
 
 use super::arrivals::{Arrivals, group_of};
@@ -15,14 +15,14 @@ const COUNTERS: &str = "  Minstr/s    Mcyc/s    kref/s   kmiss/s  miss%";
 
 /// One interval.
 #[derive(Debug, Serialize)]
-pub struct Document<'a> {
+pub struct StatDocument<'a> {
     schema: &'static str,
     /// `kernel`, or `sampled` where times at locks are estimated.
     source: &'static str,
     /// Of the interval's end, since the first one began.
     at_seconds: f64,
     interval_seconds: f64,
-    programs: Vec<Program<'a>>,
+    programs: Vec<StatProgram<'a>>,
     /// Whether there are columns of counters.
     #[serde(skip)]
     counted: bool,
@@ -30,7 +30,7 @@ pub struct Document<'a> {
 
 /// One program; shares are of its threads' time, without idle threads.
 #[derive(Debug, Serialize)]
-struct Program<'a> {
+struct StatProgram<'a> {
     name: &'a str,
     threads: usize,
     /// Slept at one place during the whole interval.
@@ -62,7 +62,7 @@ struct Program<'a> {
     llc_miss_ratio: Option<f64>,
     /// `exact`, or `scaled` where events took turns; `None`: nothing was counted.
     counters: Option<&'static str>,
-    by_thread: Vec<Thread>,
+    by_thread: Vec<StatThread>,
 }
 
 /// The threads of a program on a group of CPUs.
@@ -77,7 +77,7 @@ struct Group {
 
 /// One thread, in the interval.
 #[derive(Debug, Serialize)]
-struct Thread {
+struct StatThread {
     process: i32,
     thread: i32,
     ended: bool,
@@ -93,7 +93,7 @@ struct Thread {
     migrations: Option<u64>,
 }
 
-impl<'a> Document<'a> {
+impl<'a> StatDocument<'a> {
     /// Of the interval between two times since the first one began; `counts`: of each program,
     /// where there are any; `arrivals`: where lock transfers are counted.
     pub fn new(
@@ -103,7 +103,7 @@ impl<'a> Document<'a> {
         arrivals: Option<&mut Arrivals>,
         (from, to): (Nanos, Nanos),
         monitor: &Monitor,
-    ) -> Document<'a> {
+    ) -> StatDocument<'a> {
         let seconds = (to - from).as_secs_f64();
         let mut sums = by_program(slices);
         let transfers = arrivals.is_some();
@@ -124,18 +124,24 @@ impl<'a> Document<'a> {
             let counts = counts.and_then(|counts| counts.get(number).copied());
             let number = number as u32;
             let threads =
-                slices.iter().filter(|slice| slice.thread.program == number).map(Thread::new);
+                slices.iter().filter(|slice| slice.thread.program == number).map(StatThread::new);
             let sum = sums.remove(&number).unwrap_or_default();
             let all = sum.transfers.all;
             let across = sum.transfers.across as f64 / all as f64;
-            Program {
+            StatProgram {
                 lock_transfers_per_second: transfers.then(|| all as f64 / seconds),
                 across_share: (groups.len() > 1 && all > 0).then_some(across),
                 groups: groups.iter().enumerate().map(|one| group(number, one)).collect(),
-                ..Program::new(name, &sum, counts.unwrap_or_default(), seconds, threads.collect())
+                ..StatProgram::new(
+                    name,
+                    &sum,
+                    counts.unwrap_or_default(),
+                    seconds,
+                    threads.collect(),
+                )
             }
         };
-        Document {
+        StatDocument {
             schema: SCHEMA,
             source: match monitor {
                 Monitor::Kernel(_) => "kernel",
@@ -194,29 +200,29 @@ impl<'a> Document<'a> {
     }
 }
 
-impl<'a> Program<'a> {
+impl<'a> StatProgram<'a> {
     fn new(
         name: &'a str,
         sum: &ProgramUse,
         counts: Counts,
         seconds: f64,
-        by_thread: Vec<Thread>,
-    ) -> Program<'a> {
+        by_thread: Vec<StatThread>,
+    ) -> StatProgram<'a> {
         let rate = |count: u64| count as f64 / seconds;
         let running: f64 = by_thread.iter().map(|thread| thread.running_seconds).sum();
         let expired = sum.preemptions.map(|why| why.expired).filter(|_| sum.involuntary > 0);
-        Program {
+        StatProgram {
             name,
             threads: sum.threads,
             idle_threads: sum.idle,
             // The sum of no threads is -0.0.
             cpus: (running / seconds).abs(),
-            running_share: sum.share(Activity::Running),
-            run_delay_share: sum.share(Activity::Runnable),
+            running_share: sum.share(ThreadActivity::Running),
+            run_delay_share: sum.share(ThreadActivity::Runnable),
             lock_share: sum.lock_contention(),
-            mutex_share: sum.share(Activity::AtMutex),
-            condition_share: sum.share(Activity::AtCondition),
-            barrier_share: sum.share(Activity::AtBarrier),
+            mutex_share: sum.share(ThreadActivity::AtMutex),
+            condition_share: sum.share(ThreadActivity::AtCondition),
+            barrier_share: sum.share(ThreadActivity::AtBarrier),
             voluntary_switches_per_second: rate(sum.voluntary),
             involuntary_switches_per_second: rate(sum.involuntary),
             expired_share: expired.map(|expired| expired as f64 / sum.involuntary as f64),
@@ -301,21 +307,21 @@ impl Group {
     }
 }
 
-impl Thread {
-    fn new(slice: &Slice) -> Thread {
+impl StatThread {
+    fn new(slice: &Slice) -> StatThread {
         let thread = &slice.thread;
         let time = |activity| thread.in_activity(activity).as_secs_f64();
-        Thread {
+        StatThread {
             process: thread.process,
             thread: thread.thread,
             ended: thread.now.is_none(),
-            running_seconds: time(Activity::Running),
-            run_delay_seconds: time(Activity::Runnable),
-            mutex_seconds: time(Activity::AtMutex),
-            condition_seconds: time(Activity::AtCondition),
-            barrier_seconds: time(Activity::AtBarrier),
-            sleeping_seconds: time(Activity::Sleeping),
-            stopped_seconds: time(Activity::Stopped),
+            running_seconds: time(ThreadActivity::Running),
+            run_delay_seconds: time(ThreadActivity::Runnable),
+            mutex_seconds: time(ThreadActivity::AtMutex),
+            condition_seconds: time(ThreadActivity::AtCondition),
+            barrier_seconds: time(ThreadActivity::AtBarrier),
+            sleeping_seconds: time(ThreadActivity::Sleeping),
+            stopped_seconds: time(ThreadActivity::Stopped),
             voluntary_switches: thread.voluntary,
             involuntary_switches: thread.involuntary,
             migrations: thread.migrations,
@@ -357,7 +363,7 @@ mod tests {
         let monitor = Monitor::sampled(&cosched_linux::kernel::procfs::Proc::default());
         let groups = ["0", "1"].map(|cpu| cpu.parse().unwrap()).to_vec();
         let mut arrivals = Arrivals::new(groups, Nanos::ZERO);
-        let document = Document::new(&names, &[], counts, Some(&mut arrivals), span, &monitor);
+        let document = StatDocument::new(&names, &[], counts, Some(&mut arrivals), span, &monitor);
         let lines = document.lines(true, false).lines().map(str::to_owned).collect();
         (lines, serde_json::to_value(&document).unwrap())
     }

@@ -8,7 +8,7 @@
 //! ended since the last sample are missed until the program's end.
 //!
 //! A sample costs an open file for each process and each thread. It is therefore taken by a thread
-//! that is not the scheduling one, and only while there is a client. [`Pace`] says how often.
+//! that is not the scheduling one, and only while there is a client. [`SamplePace`] says how often.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -51,11 +51,11 @@ impl Roots {
 
 /// When to sample.
 #[derive(Debug, Default)]
-pub struct Pace {
+pub struct SamplePace {
     next: Option<Instant>,
 }
 
-impl Pace {
+impl SamplePace {
     /// Whether a sample is due.
     pub fn is_due(&self, now: Instant) -> bool {
         self.next.is_none_or(|next| now >= next)
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn the_longer_a_sample_takes_the_rarer_it_is() {
-        let (mut pace, now) = (Pace::default(), Instant::now());
+        let (mut pace, now) = (SamplePace::default(), Instant::now());
         assert!(pace.is_due(now));
         pace.has_looked(now, Duration::from_micros(100));
         assert!(!pace.is_due(now + LOOK / 2) && pace.is_due(now + LOOK));

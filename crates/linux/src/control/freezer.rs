@@ -113,13 +113,13 @@ fn refusal(errno: Errno) -> Refusal {
 /// Stops by signals, and remembers which processes it stopped.
 #[derive(Debug, Default)]
 pub struct Stopper {
-    stopped: Vec<Stopped>,
+    stopped: Vec<StoppedProcess>,
     /// The processes that another process had stopped: left out, now and at the thaw.
     others: Vec<Process>,
 }
 
 #[derive(Debug)]
-struct Stopped {
+struct StoppedProcess {
     process: Process,
     /// Its threads, as far as they were listed.
     seen: HashSet<i32>,
@@ -127,9 +127,9 @@ struct Stopped {
     pending: Vec<StateReader>,
 }
 
-impl Stopped {
-    fn new(process: Process) -> Stopped {
-        Stopped { process, seen: HashSet::new(), pending: Vec::new() }
+impl StoppedProcess {
+    fn new(process: Process) -> StoppedProcess {
+        StoppedProcess { process, seen: HashSet::new(), pending: Vec::new() }
     }
 
     /// Whether no thread can run another instruction of the program before it is continued. Each
@@ -192,7 +192,7 @@ impl Stopper {
                 _ => {
                     any = true;
                     // Noted before the signal, so that a thaw after a failure finds it.
-                    self.stopped.push(Stopped::new(process));
+                    self.stopped.push(StoppedProcess::new(process));
                     process.signal(proc, Signal::STOP).map_err(refusal)?;
                     if stat.state != ProcState::Running && stat.threads > 1 {
                         stop_by_a_running_thread(process, proc);

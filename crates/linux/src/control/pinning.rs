@@ -13,7 +13,7 @@
 //! ([`Pinning::renew`]), whatever a policy makes of the CPUs there are.
 //!
 //! A thread of a program with cosched's library moves itself to another CPU by a mask that it has
-//! for a moment ([`Place`]).
+//! for a moment ([`ThreadSource`]).
 //!
 //! A cpuset, where there is one, does all this in the kernel: it filters masks
 //! instead of replacing them.
@@ -25,7 +25,7 @@ use std::collections::{HashMap, HashSet};
 use cosched_core::{CpuSet, MaskOwner, ProgramId, Refusal};
 
 use crate::cgroup::{self, Dir, Version};
-use crate::kernel::affinity::{self, AffinityError, Seen};
+use crate::kernel::affinity::{self, AffinityError, VisibleMask};
 use crate::kernel::procfs::Proc;
 use crate::process::tree::{Process, Tree};
 use crate::safety::undo::{Log, LogError, Record};
@@ -45,7 +45,7 @@ pub enum Pinning {
 
 /// Where a program's threads are found.
 #[derive(Clone, Copy)]
-pub struct Place<'a> {
+pub struct ThreadSource<'a> {
     /// Its processes.
     pub tree: &'a Tree,
     /// The system's processes.
@@ -55,12 +55,12 @@ pub struct Place<'a> {
     pub moves: &'a dyn Fn() -> Option<u32>,
 }
 
-impl Place<'_> {
+impl ThreadSource<'_> {
     /// The mask of a thread. While the library in the program may be moving it, a mask of one CPU
     /// is not its own: only threads that may use every CPU are moved.
-    fn seen(&self, tid: i32) -> Result<Seen, AffinityError> {
+    fn seen(&self, tid: i32) -> Result<VisibleMask, AffinityError> {
         let before = (self.moves)();
-        let seen = Seen::of(tid)?;
+        let seen = VisibleMask::of(tid)?;
         let is_its_own = seen.mask.len() > 1 || before.is_some() && before == (self.moves)();
         Ok(if is_its_own { seen } else { seen.freed() })
     }
@@ -107,10 +107,10 @@ impl Masks {
     fn bind(
         &mut self,
         cpus: Option<CpuSet>,
-        place: Place<'_>,
+        place: ThreadSource<'_>,
         log: &mut Log,
     ) -> Result<(), PinError> {
-        let Place { tree, proc, .. } = place;
+        let ThreadSource { tree, proc, .. } = place;
         let target = cpus.unwrap_or(self.found);
         if cpus.is_none() && self.is_untouched() {
             return Ok(());
@@ -162,7 +162,7 @@ impl Masks {
         refused.map_or(Ok(()), |why| Err(PinError::Refused(why)))
     }
 
-    fn renew(&mut self, place: Place<'_>, log: &mut Log) -> Result<(), PinError> {
+    fn renew(&mut self, place: ThreadSource<'_>, log: &mut Log) -> Result<(), PinError> {
         let bound = Some(self.last).filter(|last| *last != self.found);
         match bound.is_some() || !self.apart.is_new() {
             true => self.bind(bound, place, log),
@@ -175,7 +175,7 @@ impl Masks {
         &mut self,
         thread: Process,
         cpus: Option<CpuSet>,
-        place: Place<'_>,
+        place: ThreadSource<'_>,
         log: &mut Log,
     ) -> Result<(), PinError> {
         if self.apart.is_new() {
@@ -220,8 +220,8 @@ impl Masks {
     }
 
     /// Remembers which threads other software has bound, before any thread has such a mask from us.
-    fn note_user_masks(&mut self, place: Place<'_>) {
-        let Place { tree, proc, .. } = place;
+    fn note_user_masks(&mut self, place: ThreadSource<'_>) {
+        let ThreadSource { tree, proc, .. } = place;
         for process in tree.members(proc) {
             for tid in proc.threads(process.pid).unwrap_or_default() {
                 let known = proc.thread_stat(process.pid, tid).ok().zip(place.seen(tid).ok());
@@ -238,7 +238,7 @@ impl Masks {
     fn forget_rules(&mut self, proc: &Proc) {
         let all = self.last;
         let is_bound = |(thread, expected): &(Process, CpuSet)| {
-            let seen = thread.look(proc).and_then(|_| Seen::of(thread.pid).ok());
+            let seen = thread.look(proc).and_then(|_| VisibleMask::of(thread.pid).ok());
             seen.is_some_and(|seen| seen.shows(expected))
         };
         let expected = |thread: Process| (thread, self.apart.target(thread.pid, &all));
@@ -252,7 +252,7 @@ impl Masks {
     }
 
     /// Whether a thread has this mask from us, or from the process that started the program.
-    fn is_ours(&self, tid: i32, seen: &Seen) -> bool {
+    fn is_ours(&self, tid: i32, seen: &VisibleMask) -> bool {
         [self.found, self.last].iter().any(|mask| seen.shows(mask))
             || self.apart.gave(tid, seen, &self.last)
     }
@@ -260,7 +260,7 @@ impl Masks {
     fn bind_thread(
         &mut self,
         thread: Process,
-        (seen, is_ours): (Seen, bool),
+        (seen, is_ours): (VisibleMask, bool),
         target: CpuSet,
         release: bool,
         log: &mut Log,
@@ -321,7 +321,7 @@ impl Pinning {
         cpus: Option<CpuSet>,
         everywhere: &CpuSet,
         nodes: Option<&[u16]>,
-        place: Place<'_>,
+        place: ThreadSource<'_>,
         log: &mut Log,
     ) -> Result<(), PinError> {
         match self {
@@ -349,7 +349,7 @@ impl Pinning {
         &mut self,
         thread: Process,
         cpus: Option<CpuSet>,
-        place: Place<'_>,
+        place: ThreadSource<'_>,
         log: &mut Log,
     ) -> Result<(), PinError> {
         match self {
@@ -365,7 +365,7 @@ impl Pinning {
     /// # Errors
     /// When a change could not be announced. A thread with only offline CPUs keeps the mask that
     /// the kernel has given it.
-    pub fn renew(&mut self, place: Place<'_>, log: &mut Log) -> Result<(), LogError> {
+    pub fn renew(&mut self, place: ThreadSource<'_>, log: &mut Log) -> Result<(), LogError> {
         let Pinning::Masks(masks) = self else { return Ok(()) };
         match masks.renew(place, log) {
             Ok(()) | Err(PinError::Refused(_)) => Ok(()),
@@ -387,7 +387,7 @@ impl Pinning {
     pub fn owner(
         &mut self,
         tid: i32,
-        place: Place<'_>,
+        place: ThreadSource<'_>,
         log: &mut Log,
     ) -> Result<MaskOwner, LogError> {
         let Pinning::Masks(masks) = self else { return Ok(MaskOwner::Cosched) };

@@ -58,7 +58,7 @@ const MOST_GROUPS: usize = 64;
 
 /// A program with threads that are moved apart.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Candidate<'a> {
+pub(crate) struct SpreadCandidate<'a> {
     pub(crate) program: ProgramId,
     pub(crate) dir: &'a Dir,
     /// The CPUs that it has from now on.
@@ -111,7 +111,7 @@ impl Spread {
     /// When the moves cannot be announced; then none is made.
     pub(crate) fn spread(
         &mut self,
-        in_turn: &[Candidate<'_>],
+        in_turn: &[SpreadCandidate<'_>],
         cpus: usize,
         proc: &Proc,
         log: &mut Log,
@@ -147,7 +147,7 @@ impl Spread {
             if affinity::get(one.thread.pid).is_ok_and(|mask| mask == one.found) {
                 let runs = proc.runs(one.thread.pid);
                 unless_gone(affinity::set(one.thread.pid, &one.set));
-                unsettled.refused |= give_back(one.thread.pid, one) == Given::Refused;
+                unsettled.refused |= give_back(one.thread.pid, one) == RestoreResult::Refused;
                 if runs.is_none() || runs != proc.runs(one.thread.pid) {
                     unsettled.have_run.push(*one);
                 }
@@ -192,12 +192,12 @@ impl Spread {
     /// Checks the threads of a program; adds those that are runnable, with whether they may move.
     fn look(
         &mut self,
-        candidate: &Candidate<'_>,
+        candidate: &SpreadCandidate<'_>,
         tids: &[i32],
         proc: &Proc,
         runnable: &mut Vec<Runnable>,
     ) {
-        let Candidate { program, cpus, .. } = *candidate;
+        let SpreadCandidate { program, cpus, .. } = *candidate;
         let before = self.seen.remove(&program).unwrap_or_default();
         let stats: Vec<Stat> =
             tids.iter().filter_map(|tid| proc.thread_stat(*tid, *tid).ok()).collect();
@@ -241,7 +241,7 @@ fn starts_nothing(before: &HashMap<Process, u64>, now: &HashMap<Process, u64>) -
 fn give_back_to_newborn(
     known: &[i32],
     moves: &[&Move],
-    mut give_back: impl FnMut(i32, &Move) -> Given,
+    mut give_back: impl FnMut(i32, &Move) -> RestoreResult,
     mut look: impl FnMut() -> (Vec<i32>, bool),
 ) -> bool {
     let mut known: HashSet<i32> = known.iter().copied().collect();
@@ -249,11 +249,11 @@ fn give_back_to_newborn(
         let (seen, is_all) = look();
         let news: Vec<i32> = seen.into_iter().filter(|tid| known.insert(*tid)).collect();
         let pairs = news.iter().flat_map(|tid| moves.iter().map(move |one| (*tid, one)));
-        let given: Vec<Given> = pairs.map(|(tid, one)| give_back(tid, one)).collect();
-        if given.contains(&Given::Refused) {
+        let given: Vec<RestoreResult> = pairs.map(|(tid, one)| give_back(tid, one)).collect();
+        if given.contains(&RestoreResult::Refused) {
             return false;
         }
-        if !given.contains(&Given::Back) {
+        if !given.contains(&RestoreResult::Back) {
             return is_all;
         }
     }
@@ -262,7 +262,7 @@ fn give_back_to_newborn(
 
 /// The result of restoring a mask.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Given {
+enum RestoreResult {
     /// The thread has it.
     Back,
     /// The thread did not have the temporary mask, or has ended.
@@ -271,14 +271,14 @@ enum Given {
 }
 
 /// Restores the mask of a thread, if it has the temporary one.
-fn give_back(tid: i32, one: &Move) -> Given {
+fn give_back(tid: i32, one: &Move) -> RestoreResult {
     match affinity::get(tid) {
         Ok(mask) if mask == one.set => match unless_gone(affinity::set(tid, &one.found)) {
-            true => Given::Back,
-            false => Given::Refused,
+            true => RestoreResult::Back,
+            false => RestoreResult::Refused,
         },
         // Its owner has changed it since, or it has ended.
-        _ => Given::NotNeeded,
+        _ => RestoreResult::NotNeeded,
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use cosched_page::{BarrierStats, Hello, Page, Rule, SIZE};
+use cosched_page::{BarrierCounts, Hello, Page, Rule, SIZE};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -188,7 +188,7 @@ impl Client {
     }
 
     /// What its threads have done at barriers. May go back, if it lies.
-    pub(super) fn barrier_stats(&self) -> BarrierStats {
+    pub(super) fn barrier_stats(&self) -> BarrierCounts {
         self.shared.page().barrier_stats()
     }
 }

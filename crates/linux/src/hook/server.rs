@@ -14,7 +14,7 @@ use std::hash::BuildHasher;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use cosched_page::{BarrierStats, Rule};
+use cosched_page::{BarrierCounts, Rule};
 use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::{
@@ -50,7 +50,7 @@ pub struct Received {
 
 /// How much of something is read per second.
 #[derive(Debug)]
-struct Patience {
+struct RateLimit {
     most: usize,
     /// What has arrived since when, milliseconds.
     came: usize,
@@ -59,9 +59,9 @@ struct Patience {
     is_over: bool,
 }
 
-impl Patience {
-    fn new(most: usize) -> Patience {
-        Patience { most, came: 0, since: 0, is_over: false }
+impl RateLimit {
+    fn new(most: usize) -> RateLimit {
+        RateLimit { most, came: 0, since: 0, is_over: false }
     }
 
     /// Counts what has arrived. Returns whether it became too much now.
@@ -122,13 +122,13 @@ pub struct HookServer {
     next: u64,
     rule: Rule,
     is_released: bool,
-    connections: Patience,
-    messages: Patience,
+    connections: RateLimit,
+    messages: RateLimit,
     /// Whether its processes sent too much.
     is_flooded: bool,
     /// What processes that have ended had reported.
     reported: Reported,
-    barrier_stats: BarrierStats,
+    barrier_stats: BarrierCounts,
 }
 
 impl HookServer {
@@ -156,11 +156,11 @@ impl HookServer {
             next: LISTENER + 1,
             rule: uses.rule(),
             is_released: false,
-            connections: Patience::new(MOST_CONNECTIONS),
-            messages: Patience::new(MOST_MESSAGES),
+            connections: RateLimit::new(MOST_CONNECTIONS),
+            messages: RateLimit::new(MOST_MESSAGES),
             is_flooded: false,
             reported: Reported::default(),
-            barrier_stats: BarrierStats::default(),
+            barrier_stats: BarrierCounts::default(),
         })
     }
 
@@ -331,7 +331,7 @@ impl HookServer {
     }
 
     /// What the threads of all processes so far have done at barriers of cosched.
-    pub fn barrier_stats(&self) -> BarrierStats {
+    pub fn barrier_stats(&self) -> BarrierCounts {
         self.clients
             .values()
             .map(Client::barrier_stats)

@@ -58,7 +58,7 @@ pub enum NoLibrary {
 
 /// Why a folder is not fit for the library.
 #[derive(Debug, thiserror::Error)]
-enum Unfit {
+enum UnfitFolder {
     #[error("{0}")]
     Failed(#[from] io::Error),
     #[error("{} belongs to another user, or others may write to it", .0.display())]
@@ -69,9 +69,9 @@ enum Unfit {
     Unspeakable,
 }
 
-impl From<Errno> for Unfit {
-    fn from(error: Errno) -> Unfit {
-        Unfit::Failed(error.into())
+impl From<Errno> for UnfitFolder {
+    fn from(error: Errno) -> UnfitFolder {
+        UnfitFolder::Failed(error.into())
     }
 }
 
@@ -119,7 +119,7 @@ fn unpack(
     Err(NoLibrary::NoFolder(refused))
 }
 
-fn unpack_into(folder: &Path, user: u32) -> Result<PathBuf, Unfit> {
+fn unpack_into(folder: &Path, user: u32) -> Result<PathBuf, UnfitFolder> {
     let folder = open_or_make(folder, user)?;
     let path = checked_path(&folder, user)?;
     if !is_whole(&folder, user) {
@@ -130,7 +130,7 @@ fn unpack_into(folder: &Path, user: u32) -> Result<PathBuf, Unfit> {
 
 /// Opens the folder. What is missing of it and its parent is made, but only where this user alone
 /// can write. A user's own cache folder may be a link; the folder in it may not.
-fn open_or_make(folder: &Path, user: u32) -> Result<OwnedFd, Unfit> {
+fn open_or_make(folder: &Path, user: u32) -> Result<OwnedFd, UnfitFolder> {
     let (Some(parent), Some(name)) = (folder.parent(), folder.file_name()) else {
         return Err(Errno::INVAL.into());
     };
@@ -157,9 +157,9 @@ fn open_folder(
 }
 
 /// Makes a folder, or finds that another cosched has just made it.
-fn make(parent: &OwnedFd, path: &Path, name: &OsStr, user: u32) -> Result<OwnedFd, Unfit> {
+fn make(parent: &OwnedFd, path: &Path, name: &OsStr, user: u32) -> Result<OwnedFd, UnfitFolder> {
     if !is_private(&found(parent)?, user) {
-        return Err(Unfit::NotPrivate(path.to_owned()));
+        return Err(UnfitFolder::NotPrivate(path.to_owned()));
     }
     match mkdirat(parent, name, folder_mode(user)) {
         Ok(()) | Err(Errno::EXIST) => Ok(open_folder(parent, name, OFlags::NOFOLLOW)?),
@@ -186,17 +186,17 @@ fn is_private(found: &Metadata, user: u32) -> bool {
 
 /// The path of an open folder, without links, if it is fit: programs can load libraries from there,
 /// and no other user can put anything else in its place.
-fn checked_path(folder: &OwnedFd, user: u32) -> Result<PathBuf, Unfit> {
+fn checked_path(folder: &OwnedFd, user: u32) -> Result<PathBuf, UnfitFolder> {
     let found = found(folder)?;
     let path = fs::read_link(by_descriptor(folder))?;
     if !is_private(&found, user) {
-        return Err(Unfit::NotPrivate(path));
+        return Err(UnfitFolder::NotPrivate(path));
     }
     if fstatvfs(folder)?.f_flag.contains(StatVfsMountFlags::NOEXEC) {
-        return Err(Unfit::NoExec);
+        return Err(UnfitFolder::NoExec);
     }
     if path.as_os_str().as_bytes().iter().any(|byte| matches!(byte, b' ' | b':' | b'$')) {
-        return Err(Unfit::Unspeakable);
+        return Err(UnfitFolder::Unspeakable);
     }
     // In a user namespace the machine's root has another number.
     let root = fs::metadata("/")?.uid();
@@ -206,7 +206,7 @@ fn checked_path(folder: &OwnedFd, user: u32) -> Result<PathBuf, Unfit> {
         let is_sticky = found.mode() & 0o1000 != 0;
         let is_fit = found.mode() & OTHERS_WRITE == 0 || is_sticky;
         if ![0, root, user].contains(&found.uid()) || !is_fit {
-            return Err(Unfit::NotPrivate(above.to_owned()));
+            return Err(UnfitFolder::NotPrivate(above.to_owned()));
         }
     }
     let by_path = fs::symlink_metadata(&path)?;

@@ -2,8 +2,8 @@
 //!
 //! The kernel intersects the mask that is set with the thread's cpuset and remembers only the
 //! result, so a mask should be read back where it matters. CPUs that are offline are missing in
-//! what is read ([`Seen`]). Nothing here intersects or saves masks: the caller decides which masks
-//! may be narrowed.
+//! what is read ([`VisibleMask`]). Nothing here intersects or saves masks: the caller decides which
+//! masks may be narrowed.
 
 mod seen;
 
@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 use rustix::thread;
 
-pub use seen::Seen;
+pub use seen::VisibleMask;
 
 /// Why a thread's CPUs could not be read or set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

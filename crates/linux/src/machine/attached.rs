@@ -22,7 +22,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal as Raw, getpid, kill_process, pidfd_open, pidfd_send_signal,
 };
 
-use super::program::{Ended, Live, Parent};
+use super::program::{CommandEnd, Live, Parent};
 use super::{Job, Linux, MachineError, Origin, key};
 use crate::clients::user_requests::UserRequest;
 use crate::hook::HookServer;
@@ -180,8 +180,8 @@ impl Linux {
         }
         let known = live.tree.main.map_or(Child::NotOurs, |main| children::look(main.pid));
         live.ended = Some(match known {
-            Child::Ended(exit, usage) => Ended::unseen(exit, usage),
-            Child::Lives | Child::NotOurs => Ended::unseen(Exit::Unknown, Usage::default()),
+            Child::Ended(exit, usage) => CommandEnd::unseen(exit, usage),
+            Child::Lives | Child::NotOurs => CommandEnd::unseen(Exit::Unknown, Usage::default()),
         });
         // What it has left running, as far as it was ever seen, gets its original settings.
         self.schedule(&mut live, &Settings::default())?;

@@ -8,7 +8,7 @@
 use cosched_core::{Aspect, Event, Happening, Nanos, ProgramId};
 
 use super::orphans::note_strays;
-use super::program::{Live, Parent, State};
+use super::program::{ExecutionState, Live, Parent};
 use super::{Linux, MachineError};
 
 /// The shortest time between two checks of a freeze that is under way, and the part of the elapsed
@@ -22,7 +22,7 @@ impl Linux {
     /// Does the checks that are due.
     pub(super) fn look_at_freezes(&mut self) -> Result<(), MachineError> {
         let now = self.clock.now();
-        let is_freezing = |live: &Live| matches!(live.state, State::Freezing { .. });
+        let is_freezing = |live: &Live| matches!(live.state, ExecutionState::Freezing { .. });
         self.freezing.retain(|id| self.live.get(id).is_some_and(is_freezing));
         if self.freezing.is_empty() || now < self.next_look() {
             return Ok(());
@@ -31,7 +31,7 @@ impl Linux {
         let mut orphaned = Vec::new();
         for id in &self.freezing {
             let Some(live) = self.live.get_mut(id) else { continue };
-            let State::Freezing { since, look_at } = live.state else { continue };
+            let ExecutionState::Freezing { since, look_at } = live.state else { continue };
             if now < look_at {
                 continue;
             }
@@ -44,18 +44,18 @@ impl Linux {
                     continue;
                 }
                 Ok(true) => {
-                    live.state = State::Frozen;
+                    live.state = ExecutionState::Frozen;
                     live.frozen.begin(now);
                     live.stops_within = now.since(since);
                     Happening::Froze(live.id)
                 }
                 Ok(false) => {
                     let pause = SHORTEST.max(now.since(since) / LATER_LOOKS);
-                    live.state = State::Freezing { since, look_at: now + pause };
+                    live.state = ExecutionState::Freezing { since, look_at: now + pause };
                     continue;
                 }
                 Err(why) => {
-                    live.state = State::Running;
+                    live.state = ExecutionState::Running;
                     Happening::Refused(live.id, Aspect::Frozen, why)
                 }
             };
@@ -65,7 +65,7 @@ impl Linux {
         if !orphaned.is_empty() && !self.adopt()? {
             for id in orphaned {
                 self.with(id, |_, live| {
-                    live.state = State::Frozen;
+                    live.state = ExecutionState::Frozen;
                     live.frozen.begin(now);
                 });
                 self.tell(Happening::Froze(id));
@@ -84,7 +84,7 @@ impl Linux {
     /// longer and must not delay a switch.
     pub(super) fn next_look(&self) -> Nanos {
         let look_at = |id: &ProgramId| match self.live.get(id)?.state {
-            State::Freezing { look_at, .. } => Some(look_at),
+            ExecutionState::Freezing { look_at, .. } => Some(look_at),
             _ => None,
         };
         let looks = self.freezing.iter().filter_map(look_at);

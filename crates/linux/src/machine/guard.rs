@@ -28,7 +28,7 @@ const UNGUARDED: Nanos = Nanos::from_secs(1);
 
 /// The sentinel of a run.
 #[derive(Debug)]
-pub(super) struct Guard {
+pub(super) struct SentinelGuard {
     /// The sentinel that is, or was, on guard.
     pub(super) sentinel: Sentinel,
     duty: Duty,
@@ -66,9 +66,9 @@ impl Duty {
     }
 }
 
-impl Guard {
-    pub(super) fn new(sentinel: Sentinel, executable: PathBuf) -> Guard {
-        Guard {
+impl SentinelGuard {
+    pub(super) fn new(sentinel: Sentinel, executable: PathBuf) -> SentinelGuard {
+        SentinelGuard {
             sentinel,
             duty: Duty::Works,
             is_outdated: false,

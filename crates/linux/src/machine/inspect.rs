@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use cosched_core::{GroupId, Happening, Nanos, ProgramId};
 
-use super::program::{Live, State};
+use super::program::{ExecutionState, Live};
 use super::{Linux, MachineError};
 use crate::kernel::procfs::ProcState;
 use crate::observe::dependencies::{self, Dependencies, HandedOut, SharedKey, Tables};
@@ -174,7 +174,8 @@ impl Linux {
     /// runs.
     fn hides_stops(&self, id: ProgramId) -> bool {
         self.live.get(&id).is_some_and(|live| {
-            live.ended.is_none() && matches!(live.state, State::Freezing { .. } | State::Frozen)
+            live.ended.is_none()
+                && matches!(live.state, ExecutionState::Freezing { .. } | ExecutionState::Frozen)
         })
     }
 
@@ -251,9 +252,9 @@ impl Linux {
         self.count_threads(&live, stat.map_or(0, |stat| stat.threads));
         let stopped = stat.is_some_and(|stat| stat.state == ProcState::Stopped);
         match (live.state, live.tree.main) {
-            (State::Running, Some(process)) if stopped => {
+            (ExecutionState::Running, Some(process)) if stopped => {
                 self.log.note(Record::StoppedByOther { process })?;
-                live.state = State::StoppedByOther;
+                live.state = ExecutionState::StoppedByOther;
                 self.note(
                     id,
                     "was stopped by another process, or because it wanted something of the \
@@ -262,9 +263,9 @@ impl Linux {
                 );
                 self.tell(Happening::StoppedByOther(id));
             }
-            (State::StoppedByOther, Some(process)) if !stopped => {
+            (ExecutionState::StoppedByOther, Some(process)) if !stopped => {
                 self.log.note(Record::ContinuedByOther { process })?;
-                live.state = State::Running;
+                live.state = ExecutionState::Running;
                 self.tell(Happening::ContinuedByOther(id));
             }
             _ => {}

@@ -8,7 +8,7 @@ use crate::observe::monitor::ThreadUse;
 
 /// The ids in use.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct ThreadIds {
     slots: BTreeMap<(i32, i32), ThreadId>,
     named: BTreeMap<ThreadId, Named>,
     next: u32,
@@ -26,7 +26,7 @@ pub(super) struct Named {
     pub(super) thread: i32,
 }
 
-impl Names {
+impl ThreadIds {
     /// The id of a program's thread, which the thread keeps until it is forgotten.
     pub(super) fn of(&mut self, program: ProgramId, thread: &ThreadUse) -> ThreadId {
         let ThreadUse { process, thread, .. } = *thread;
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_slot_is_reused_with_another_generation() {
-        let mut names = Names::default();
+        let mut names = ThreadIds::default();
         let first = names.of(P, &thread(10));
         assert_eq!(names.of(P, &thread(10)), first);
         assert_ne!(names.of(P, &thread(11)).slot, first.slot);
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn an_id_leads_to_its_thread_until_that_is_forgotten() {
-        let mut names = Names::default();
+        let mut names = ThreadIds::default();
         let first = names.of(P, &thread(10));
         assert_eq!(names.named(first), Some(Named { program: P, process: 1, thread: 10 }));
         names.forget(&thread(10));

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cosched_core::{Arena, IpBin, Measure, Nanos, ProgramId, Quality, Sample, Thread, ThreadId};
 
-use super::names::{Named, Names};
+use super::names::{Named, ThreadIds};
 use super::program::Live;
 use super::samples::{of_locks, of_program, of_thread, with_counts};
 use crate::hook::{HookServer, Reported};
@@ -29,7 +29,7 @@ use crate::machine::MachineError;
 use crate::observe::counters::{Counters, Readings};
 use crate::observe::cpu_clocks::CpuClocks;
 use crate::observe::monitor::interval::{Intervals, Slice, by_program};
-use crate::observe::monitor::{Activity, Monitor, ThreadUse};
+use crate::observe::monitor::{Monitor, ThreadActivity, ThreadUse};
 use crate::observe::pointers::{Pointers, by_block};
 use crate::observe::run_delays::RunDelays;
 use crate::process::tree::Process;
@@ -50,7 +50,7 @@ pub(super) struct Observer {
     requested: BTreeMap<ProgramId, BTreeSet<Measure>>,
     programs: BTreeMap<ProgramId, Observed>,
     reading: Vec<ThreadUse>,
-    names: Names,
+    names: ThreadIds,
     /// How many threads could not be observed, as far as that was reported.
     lost: u64,
     /// Whether the user knows that the positions of programs in their code cannot be seen.
@@ -103,7 +103,7 @@ impl Observer {
             requested: BTreeMap::new(),
             programs: BTreeMap::new(),
             reading: Vec::new(),
-            names: Names::default(),
+            names: ThreadIds::default(),
             lost: 0,
             is_blind: false,
         }
@@ -326,7 +326,7 @@ impl Observer {
                     id: name,
                     program: id,
                     cpu: thread.cpu.unwrap_or_default(),
-                    on_cpu: thread.in_activity(Activity::Running),
+                    on_cpu: thread.in_activity(ThreadActivity::Running),
                     mask_owner: live.binding(&self.proc, |pinning, place| {
                         pinning.owner(thread.thread, place, log)
                     })?,

@@ -18,7 +18,7 @@ use std::io;
 use cosched_core::{Event, Exit, Happening, Nanos, ProgramId, Usage};
 use rustix::process::{Pid, child_subreaper, getpid, set_child_subreaper};
 
-use super::program::{Ended, Live, Parent, State};
+use super::program::{CommandEnd, ExecutionState, Live, Parent};
 use super::{Linux, MachineError};
 use crate::kernel::files::FileError;
 use crate::kernel::procfs::{Proc, Stat};
@@ -128,12 +128,14 @@ impl Linux {
         live.parent = Parent::Cosched;
         self.note(live.id, "lost its parent process (killed?); cosched takes its place");
         self.adopt_for(live)?;
-        if let (Some(main), State::Starting, None) = (live.tree.main, live.state, live.ended) {
+        if let (Some(main), ExecutionState::Starting, None) =
+            (live.tree.main, live.state, live.ended)
+        {
             self.begin(live, main, self.clock.now())?;
         }
         if live.tree.main.is_none() && live.ended.is_none() {
             self.note(live.id, "had not been started when its parent process was killed");
-            live.ended = Some(Ended::unseen(Exit::Unknown, Usage::default()));
+            live.ended = Some(CommandEnd::unseen(Exit::Unknown, Usage::default()));
         }
         self.look_at_command(live);
         Ok(())
@@ -255,9 +257,9 @@ impl Linux {
         };
         live.ended = match children::look(main.pid) {
             Child::Lives => None,
-            Child::Ended(exit, usage) => Some(Ended::unseen(exit, usage)),
+            Child::Ended(exit, usage) => Some(CommandEnd::unseen(exit, usage)),
             // The shim had waited for it, and was killed before it could report the end.
-            Child::NotOurs => Some(Ended::unseen(Exit::Unknown, Usage::default())),
+            Child::NotOurs => Some(CommandEnd::unseen(Exit::Unknown, Usage::default())),
         };
     }
 
@@ -282,7 +284,7 @@ impl Linux {
         at: Nanos,
     ) -> Result<(), MachineError> {
         self.expect(live, main)?;
-        live.state = State::Running;
+        live.state = ExecutionState::Running;
         // A program that opens a session leads it.
         live.session.get_or_insert(main.pid);
         self.inspector.expect(live.id, self.clock.now(), self.turns);

@@ -25,7 +25,7 @@ const TICKS: f64 = 100.0;
 /// Compares now and then how busy the CPUs were with what the programs have used.
 #[derive(Debug, Default)]
 pub(super) struct Others {
-    last: Option<Reading>,
+    last: Option<CpuReading>,
     /// The time from then to the next reading.
     pause: Nanos,
     /// The processes of each program when they were last listed, its shim first.
@@ -35,7 +35,7 @@ pub(super) struct Others {
 
 /// CPU times so far, seconds.
 #[derive(Debug)]
-struct Reading {
+struct CpuReading {
     at: Nanos,
     of_all: f64,
     of_programs: BTreeMap<ProgramId, f64>,
@@ -55,7 +55,7 @@ impl Others {
             return self.compute;
         }
         let Ok(load) = proc.cpu_load(cpus) else { return self.compute };
-        let read = |processes: &BTreeMap<ProgramId, Vec<Process>>| Reading {
+        let read = |processes: &BTreeMap<ProgramId, Vec<Process>>| CpuReading {
             at: now,
             of_all: load.busy_seconds,
             of_programs: processes.iter().map(|(id, them)| (*id, used(them, proc))).collect(),
@@ -81,7 +81,7 @@ impl Others {
         self.compute
     }
 
-    fn judge(&mut self, now: Reading) {
+    fn judge(&mut self, now: CpuReading) {
         if let Some(part) = self.last.as_ref().and_then(|last| now.of_others_since(last)) {
             self.compute = part > COMPUTE;
         }
@@ -89,14 +89,14 @@ impl Others {
     }
 }
 
-impl Reading {
+impl CpuReading {
     /// The part of one CPU that others used since an earlier reading. `None`: a program has started
     /// or ended meanwhile, and its time is not known.
-    fn of_others_since(&self, earlier: &Reading) -> Option<f64> {
+    fn of_others_since(&self, earlier: &CpuReading) -> Option<f64> {
         if !self.of_programs.keys().eq(earlier.of_programs.keys()) {
             return None;
         }
-        let sum = |reading: &Reading| reading.of_programs.values().sum::<f64>();
+        let sum = |reading: &CpuReading| reading.of_programs.values().sum::<f64>();
         let of_others = self.of_all - earlier.of_all - (sum(self) - sum(earlier));
         Some(of_others / (self.at - earlier.at).as_secs_f64())
     }
@@ -112,9 +112,9 @@ fn used(processes: &[Process], proc: &Proc) -> f64 {
 mod tests {
     use super::*;
 
-    fn reading(millis: u64, of_all: f64, of_programs: &[f64]) -> Reading {
+    fn reading(millis: u64, of_all: f64, of_programs: &[f64]) -> CpuReading {
         let of_programs = (0..).map(ProgramId::first).zip(of_programs.iter().copied()).collect();
-        Reading { at: Nanos::from_millis(millis), of_all, of_programs }
+        CpuReading { at: Nanos::from_millis(millis), of_all, of_programs }
     }
 
     #[test]

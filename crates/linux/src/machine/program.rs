@@ -6,7 +6,7 @@ use cosched_core::{Aspect, CpuSet, Exit, Nanos, ProgramId, Refusal, Settings, Tu
 
 use crate::cgroup::{Dir, WeightSwitch, can_be_idle};
 use crate::control::freezer::Freezer;
-use crate::control::pinning::{Pinning, Place};
+use crate::control::pinning::{Pinning, ThreadSource};
 use crate::control::run_cgroups::ProgramCgroups;
 use crate::control::scheduling::Scheduling;
 use crate::hook::HookServer;
@@ -35,7 +35,7 @@ pub(super) struct Live {
     pub(super) at_start: Settings,
     /// What could not be had of its scheduling, so far.
     pub(super) lacks: Vec<(Aspect, Refusal)>,
-    pub(super) state: State,
+    pub(super) state: ExecutionState,
     /// How long it took to stop the last time, as far as that was seen.
     pub(super) stops_within: Nanos,
     /// For how long cosched has had it frozen.
@@ -50,7 +50,7 @@ pub(super) struct Live {
     /// Where its processes come to, if it has the hook inside.
     pub(super) hook_server: Option<HookServer>,
     /// How its command ended, once it has.
-    pub(super) ended: Option<Ended>,
+    pub(super) ended: Option<CommandEnd>,
     /// Whether its last process is known to have ended.
     pub(super) gone: bool,
     /// It was detached, and is a child of cosched, or of its shim, all the same.
@@ -65,27 +65,27 @@ impl Live {
     pub(super) fn binding<T>(
         &mut self,
         proc: &Proc,
-        bind: impl FnOnce(&mut Pinning, Place<'_>) -> T,
+        bind: impl FnOnce(&mut Pinning, ThreadSource<'_>) -> T,
     ) -> T {
         let hook_server = &self.hook_server;
         let moves = || hook_server.as_ref().map_or(Some(0), HookServer::moves);
-        bind(&mut self.pinning, Place { tree: &self.tree, proc, moves: &moves })
+        bind(&mut self.pinning, ThreadSource { tree: &self.tree, proc, moves: &moves })
     }
 }
 
 /// How a program's command ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Ended {
+pub(super) struct CommandEnd {
     pub(super) exit: Exit,
     pub(super) usage: Usage,
     /// When the program ended, if that was seen; `None`: just before that is noticed.
     pub(super) at: Option<Nanos>,
 }
 
-impl Ended {
+impl CommandEnd {
     /// An end at an unknown time.
-    pub(super) fn unseen(exit: Exit, usage: Usage) -> Ended {
-        Ended { exit, usage, at: None }
+    pub(super) fn unseen(exit: Exit, usage: Usage) -> CommandEnd {
+        CommandEnd { exit, usage, at: None }
     }
 }
 
@@ -147,7 +147,7 @@ impl Frozen {
 
 /// Whether it runs, as far as cosched has to do with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum ExecutionState {
     /// The shim has its order.
     Starting,
     /// It runs.
@@ -187,7 +187,7 @@ impl Live {
             scheduling: Scheduling::new(id, proc),
             at_start: Settings::default(),
             lacks: Vec::new(),
-            state: State::Starting,
+            state: ExecutionState::Starting,
             stops_within: Nanos::ZERO,
             frozen: Frozen::default(),
             parent: Parent::Absent,
@@ -226,7 +226,7 @@ impl Live {
 
     /// Whether its command could not be started.
     pub(super) fn has_failed(&self) -> bool {
-        matches!(self.ended, Some(Ended { exit: Exit::Failed(_), .. }))
+        matches!(self.ended, Some(CommandEnd { exit: Exit::Failed(_), .. }))
     }
 
     /// Whether a process is in one of its cgroups.

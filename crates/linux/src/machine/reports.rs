@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use cosched_core::{Event, Exit, Happening, ProgramId, Usage};
 
-use super::program::{Ended, Live, Parent};
+use super::program::{CommandEnd, Live, Parent};
 use super::{Linux, MachineError};
 use crate::observe::counters::Counters;
 use crate::process::launch::{Launched, Reports, ShimReport, StartStep};
@@ -45,16 +45,16 @@ impl Linux {
                 ShimReport::Failed { step, errno } => {
                     self.note_error(id, failed_text(step, errno));
                     let exit = Exit::Failed(errno);
-                    live.ended = Some(Ended::unseen(exit, Usage::default()));
+                    live.ended = Some(CommandEnd::unseen(exit, Usage::default()));
                 }
                 ShimReport::Exited { at, exit, usage } => {
                     let at = Some(self.clock.of_monotonic(at));
-                    live.ended = Some(Ended { exit, usage, at });
+                    live.ended = Some(CommandEnd { exit, usage, at });
                 }
                 ShimReport::Gone { at, usage } => {
                     let exit = live.ended.map_or(Exit::Unknown, |ended| ended.exit);
                     let at = Some(self.clock.of_monotonic(at));
-                    live.ended = Some(Ended { exit, usage, at });
+                    live.ended = Some(CommandEnd { exit, usage, at });
                     live.gone = true;
                 }
             }
@@ -93,7 +93,7 @@ impl Linux {
         if matches!(live.parent, Parent::Cosched) {
             self.adopt_for(&mut live)?;
         }
-        let Some(Ended { exit, usage, at }) = live.ended else {
+        let Some(CommandEnd { exit, usage, at }) = live.ended else {
             self.live.insert(live.id, live);
             return Ok(());
         };
@@ -104,7 +104,7 @@ impl Linux {
         if holds && !matches!(live.parent, Parent::Absent) {
             self.inspector.hurry(live.id, self.clock.now());
             // The command is not the last process; only the shim sees the end of the last one.
-            live.ended = Some(Ended::unseen(exit, usage));
+            live.ended = Some(CommandEnd::unseen(exit, usage));
             self.live.insert(live.id, live);
             return Ok(());
         }

@@ -3,14 +3,14 @@
 use cosched_core::{Counts, LockShare, Nanos, Quality, Sample, ThreadId};
 
 use crate::observe::monitor::interval::{ProgramUse, Slice};
-use crate::observe::monitor::{Activity, ThreadUse, Ticks};
+use crate::observe::monitor::{ThreadActivity, ThreadUse, Ticks};
 
 /// What a thread did in an interval.
 pub(super) fn of_thread(sample: Sample, thread: &ThreadUse) -> Sample {
     Sample {
-        on_cpu: thread.in_activity(Activity::Running),
-        frozen: thread.in_activity(Activity::Stopped),
-        run_delay: Some(thread.in_activity(Activity::Runnable)),
+        on_cpu: thread.in_activity(ThreadActivity::Running),
+        frozen: thread.in_activity(ThreadActivity::Stopped),
+        run_delay: Some(thread.in_activity(ThreadActivity::Runnable)),
         lock_wait: Some(thread.at_locks()).filter(|_| !thread.hidden),
         voluntary_switches: Some(thread.voluntary),
         involuntary_switches: Some(thread.involuntary),
@@ -35,17 +35,17 @@ pub(super) fn of_program(
     whole: &ProgramUse,
     ticks: bool,
 ) -> Sample {
-    let sum = |activity: Activity| {
+    let sum = |activity: ThreadActivity| {
         slices.iter().map(|slice| slice.thread.in_activity(activity)).sum::<Nanos>()
     };
-    let frozen = slices.iter().map(|slice| slice.thread.in_activity(Activity::Stopped)).max();
-    let on_cpu = sum(Activity::Running);
+    let frozen = slices.iter().map(|slice| slice.thread.in_activity(ThreadActivity::Stopped)).max();
+    let on_cpu = sum(ThreadActivity::Running);
     Sample {
         on_cpu,
         user_time: ticks.then(|| Nanos((on_cpu.0 as f64 * user_part(slices)) as u64)),
         // Or stopped by another process, which is no time to run either.
         frozen: sample.frozen.max(frozen.unwrap_or_default()),
-        run_delay: Some(sum(Activity::Runnable)),
+        run_delay: Some(sum(ThreadActivity::Runnable)),
         lock_wait: Some(slices.iter().map(|slice| slice.thread.at_locks()).sum::<Nanos>())
             .filter(|_| !whole.hidden),
         voluntary_switches: Some(whole.voluntary),
@@ -82,9 +82,9 @@ mod tests {
     use super::*;
 
     fn ran(nanos: u64) -> ThreadUse {
-        let now = Some(Activity::Running);
+        let now = Some(ThreadActivity::Running);
         let mut thread = ThreadUse { now, ..ThreadUse::of_nothing(0, 5) };
-        thread.time[Activity::Running as usize] = Nanos(nanos);
+        thread.time[ThreadActivity::Running as usize] = Nanos(nanos);
         thread
     }
 

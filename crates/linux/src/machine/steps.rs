@@ -11,7 +11,7 @@ use rustix::process::Signal as Raw;
 
 use super::names::Named;
 use super::orphans::note_strays;
-use super::program::{Live, Parent, State};
+use super::program::{ExecutionState, Live, Parent};
 use super::{Linux, MachineError, Origin, key};
 use crate::control::pinning::PinError;
 use crate::hook::HookServer;
@@ -149,7 +149,8 @@ impl Linux {
         match live.freezer.freeze(&live.tree, &self.proc) {
             Ok(()) => {
                 let now = self.clock.now();
-                live.state = State::Freezing { since: now, look_at: Linux::first_look(live, now) };
+                live.state =
+                    ExecutionState::Freezing { since: now, look_at: Linux::first_look(live, now) };
                 self.freezing.push(live.id);
             }
             Err(why) => self.tell(Happening::Refused(live.id, Aspect::Frozen, why)),
@@ -170,7 +171,7 @@ impl Linux {
         if let Err(why) = live.freezer.thaw(&self.proc) {
             self.tell(Happening::Refused(live.id, Aspect::Running, why));
         }
-        live.state = State::Running;
+        live.state = ExecutionState::Running;
         live.frozen.end(at);
         self.queue.push(Event { at, what: Happening::Thawed(live.id) });
     }
@@ -185,9 +186,11 @@ impl Linux {
             self.queue.push(Event { at: since, what });
         }
         let is_ours = |live: &&Live| match live.state {
-            State::Freezing { since: asked, .. } => asked <= since,
-            State::Frozen => live.frozen.since().is_some_and(|frozen| frozen <= since),
-            State::Starting | State::Running | State::StoppedByOther => false,
+            ExecutionState::Freezing { since: asked, .. } => asked <= since,
+            ExecutionState::Frozen => live.frozen.since().is_some_and(|frozen| frozen <= since),
+            ExecutionState::Starting | ExecutionState::Running | ExecutionState::StoppedByOther => {
+                false
+            }
         };
         let frozen = self.live.values().filter(is_ours).map(|live| live.id);
         for id in frozen.collect::<Vec<ProgramId>>() {

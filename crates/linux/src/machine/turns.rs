@@ -9,7 +9,7 @@ use super::Linux;
 use super::others::Others;
 use super::program::Live;
 use crate::cgroup::Version;
-use crate::control::spread::{Candidate, Spread};
+use crate::control::spread::{Spread, SpreadCandidate};
 use crate::safety::undo::LogError;
 
 /// When threads are moved apart.
@@ -142,7 +142,7 @@ impl Linux {
             let turn = settings.map_or(live.turn, |settings| settings.turn);
             if let Some(dir) = live.share_dir().filter(|_| turn == in_turn) {
                 let cpus = settings.and_then(|settings| settings.cpus).unwrap_or(self.cpus);
-                candidates.push(Candidate { program: live.id, dir, cpus });
+                candidates.push(SpreadCandidate { program: live.id, dir, cpus });
             }
         }
         self.moves.apart.spread(&candidates, self.cpus.len(), &self.proc, &mut self.log)

@@ -8,17 +8,17 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cosched_core::BarrierStats;
-use cosched_page::BarrierStats as Counted;
+use cosched_page::BarrierCounts as Counted;
 
 use crate::hook::Reported;
 
 /// The statistics of each program by slot.
 #[derive(Clone, Debug, Default)]
-pub struct StatsOfRun(Arc<[Mutex<Known>]>);
+pub struct StatsOfRun(Arc<[Mutex<ProgramBarriers>]>);
 
 /// The statistics of one program.
 #[derive(Clone, Copy, Debug, Default)]
-struct Known {
+struct ProgramBarriers {
     /// In finished runs, and in the present one.
     past: Counted,
     present: Counted,
@@ -45,7 +45,7 @@ impl StatsOfRun {
         self.change(slot, |known| known.past = known.past + std::mem::take(&mut known.present));
     }
 
-    fn change(&self, slot: u16, change: impl FnOnce(&mut Known)) {
+    fn change(&self, slot: u16, change: impl FnOnce(&mut ProgramBarriers)) {
         if let Some(known) = self.0.get(usize::from(slot)) {
             change(&mut known.lock().unwrap_or_else(PoisonError::into_inner));
         }
@@ -53,7 +53,7 @@ impl StatsOfRun {
 
     /// The barrier statistics of the program in this slot; `None`: there are none.
     pub fn of(&self, slot: usize) -> Option<BarrierStats> {
-        let Known { past, present, .. } = self.known(slot)?;
+        let ProgramBarriers { past, present, .. } = self.known(slot)?;
         let all = Counted { seen: 0, ..past + present };
         (all != Counted::default()).then(|| BarrierStats {
             barriers: all.barriers,
@@ -71,7 +71,7 @@ impl StatsOfRun {
         self.known(slot).is_some_and(|known| known.has_reported)
     }
 
-    fn known(&self, slot: usize) -> Option<Known> {
+    fn known(&self, slot: usize) -> Option<ProgramBarriers> {
         Some(*self.0.get(slot)?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

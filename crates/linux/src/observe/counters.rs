@@ -34,7 +34,7 @@ use std::io;
 
 use cosched_core::{Counts, Quality};
 
-use event::{Counter, Reading};
+use event::{Counter, CounterReading};
 pub use event::{CounterEvent, Sampling};
 pub(crate) use event::{can_sample, sample_below};
 
@@ -139,14 +139,14 @@ impl Counters {
 
 /// The readings of a program's counters at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Readings(PerEvent<Option<Reading>>);
+pub struct Readings(PerEvent<Option<CounterReading>>);
 
 impl Readings {
     /// The counts from `before` to here. Multiplexed counters are scaled by their running time in
     /// this interval; a counter that did not run in it has no count.
     pub fn since(self, before: Readings) -> Counts {
         let mut quality = None;
-        let mut count = |now: Option<Reading>, before: Option<Reading>| {
+        let mut count = |now: Option<CounterReading>, before: Option<CounterReading>| {
             let (count, good) = now?.since(before.unwrap_or_default()).count()?;
             quality = quality.max(Some(good));
             Some(count)

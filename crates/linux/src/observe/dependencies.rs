@@ -36,7 +36,7 @@ use crate::kernel::procfs::{Fd, Proc};
 
 pub use groups::groups;
 pub use locks::contended_locks;
-use sockets::{Contacts, Sockets};
+use sockets::{Contacts, ProgramSockets};
 pub use tables::Tables;
 use terminals::Terminals;
 
@@ -225,7 +225,7 @@ fn look(
 #[derive(Default)]
 struct Look {
     dependencies: Dependencies,
-    sockets: Sockets,
+    sockets: ProgramSockets,
     terminals: Terminals,
 }
 

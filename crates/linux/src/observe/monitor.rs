@@ -13,7 +13,7 @@
 //!
 //! *What a lock is.* To the kernel, every wait for another thread is a sleep in the futex call:
 //! mutexes, condition variables, barriers, and idle workers of a thread pool. The arguments
-//! distinguish them as far as possible ([`Activity`]). The paper counts "user locks,
+//! distinguish them as far as possible ([`ThreadActivity`]). The paper counts "user locks,
 //! condition-variables, etc." alike. A thread that slept at the same place during the whole
 //! interval is idle, not held up; [`ThreadUse::since`] shows that.
 
@@ -38,7 +38,7 @@ pub const ROOM: usize = record::RECORDS;
 /// The activity of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u32)]
-pub enum Activity {
+pub enum ThreadActivity {
     /// It sleeps, for something that is no lock: a file, a timer, another process.
     Sleeping = 0,
     /// It is on a CPU.
@@ -58,21 +58,24 @@ pub enum Activity {
 /// How many activities there are.
 pub const ACTIVITIES: usize = 7;
 
-impl Activity {
+impl ThreadActivity {
     /// All, in the order of their numbers.
-    pub const ALL: [Activity; ACTIVITIES] = [
-        Activity::Sleeping,
-        Activity::Running,
-        Activity::Runnable,
-        Activity::AtMutex,
-        Activity::AtCondition,
-        Activity::AtBarrier,
-        Activity::Stopped,
+    pub const ALL: [ThreadActivity; ACTIVITIES] = [
+        ThreadActivity::Sleeping,
+        ThreadActivity::Running,
+        ThreadActivity::Runnable,
+        ThreadActivity::AtMutex,
+        ThreadActivity::AtCondition,
+        ThreadActivity::AtBarrier,
+        ThreadActivity::Stopped,
     ];
 
     /// Whether it is a wait for another thread.
     pub fn is_lock(self) -> bool {
-        matches!(self, Activity::AtMutex | Activity::AtCondition | Activity::AtBarrier)
+        matches!(
+            self,
+            ThreadActivity::AtMutex | ThreadActivity::AtCondition | ThreadActivity::AtBarrier
+        )
     }
 }
 
@@ -112,7 +115,7 @@ pub const WINDOW: Nanos = Nanos::from_millis(100);
 
 /// The first time in a window that a thread came to a lock and had to wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Arrival {
+pub struct LockArrival {
     /// Number of the window: the time at its beginning over [`WINDOW`].
     pub window: u64,
     /// The time, on the clock of [`crate::kernel::clock`].
@@ -143,12 +146,12 @@ pub struct ThreadUse {
     /// The thread's number.
     pub thread: i32,
     /// Its present activity; `None` once it has ended.
-    pub now: Option<Activity>,
+    pub now: Option<ThreadActivity>,
     /// The CPU that it ran on last, where that is known.
     pub cpu: Option<u16>,
     /// Since when, on the clock of [`crate::kernel::clock`]; the time since is already in `time`.
     pub since: Nanos,
-    /// Time in each activity, by [`Activity`]'s number.
+    /// Time in each activity, by [`ThreadActivity`]'s number.
     pub time: [Nanos; ACTIVITIES],
     /// How often it gave up its CPU.
     pub voluntary: u64,
@@ -163,12 +166,12 @@ pub struct ThreadUse {
     /// How locks came to it.
     pub transfers: Transfers,
     /// When it came to locks in the latest windows.
-    pub arrivals: [Arrival; 2],
+    pub arrivals: [LockArrival; 2],
     /// The locks that it waited for, in no order; reported while a caller requests it
     /// ([`Monitor::tell_locks_apart`]).
     pub locks: [LockWait; LOCKS],
     /// Whether it could not be seen what it slept for; then all time asleep is in
-    /// [`Activity::Sleeping`].
+    /// [`ThreadActivity::Sleeping`].
     pub hidden: bool,
 }
 
@@ -189,20 +192,20 @@ impl ThreadUse {
             migrations: None,
             ticks: Ticks::default(),
             transfers: Transfers::default(),
-            arrivals: [Arrival::default(); 2],
+            arrivals: [LockArrival::default(); 2],
             locks: [LockWait::default(); LOCKS],
             hidden: false,
         }
     }
 
     /// Time in one activity.
-    pub fn in_activity(&self, activity: Activity) -> Nanos {
+    pub fn in_activity(&self, activity: ThreadActivity) -> Nanos {
         self.time[activity as usize]
     }
 
     /// Time at locks of every kind.
     pub fn at_locks(&self) -> Nanos {
-        Activity::ALL
+        ThreadActivity::ALL
             .into_iter()
             .filter(|activity| activity.is_lock())
             .map(|a| self.in_activity(a))

@@ -163,7 +163,7 @@ impl Spare {
 /// Passes on until the end. What has no reader any more is read all the same, so that the program
 /// can go on.
 fn pass_on(mut from: impl Read, mut to: impl Write, label: String) {
-    let (mut lines, mut chunk, mut is_read) = (Lines::new(label), [0; 16 << 10], true);
+    let (mut lines, mut chunk, mut is_read) = (LabelledLines::new(label), [0; 16 << 10], true);
     loop {
         let labelled = match from.read(&mut chunk) {
             Ok(0) => break,
@@ -207,7 +207,7 @@ fn write(to: &mut impl Write, mut bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Whole lines from pieces of text, each with the label before it.
-struct Lines {
+struct LabelledLines {
     label: String,
     /// The beginning of a line that has no end yet.
     begun: Vec<u8>,
@@ -215,9 +215,9 @@ struct Lines {
     returned: bool,
 }
 
-impl Lines {
-    fn new(label: String) -> Lines {
-        Lines { label, begun: Vec::new(), returned: false }
+impl LabelledLines {
+    fn new(label: String) -> LabelledLines {
+        LabelledLines { label, begun: Vec::new(), returned: false }
     }
 
     /// The lines that are whole with these bytes. A carriage return ends a line, too: what a
@@ -261,7 +261,7 @@ mod tests {
     use super::*;
 
     fn labelled(pieces: &[&str]) -> String {
-        let mut lines = Lines::new("a | ".to_owned());
+        let mut lines = LabelledLines::new("a | ".to_owned());
         let mut all: Vec<u8> =
             pieces.iter().flat_map(|piece| lines.take(piece.as_bytes())).collect();
         all.extend(lines.rest());

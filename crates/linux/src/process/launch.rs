@@ -172,14 +172,14 @@ impl Launcher {
         // ended.
         let process = Process::find(&self.proc, child.id() as i32)
             .map_err(|error| LaunchError::Lost(io::Error::other(error)))?;
-        Ok(Prepared { shim: Shim { child, process }, channel, line, pipes, spare })
+        Ok(Prepared { shim: ShimProcess { child, process }, channel, line, pipes, spare })
     }
 }
 
 /// A shim that waits for its order; ends when this is dropped.
 #[derive(Debug)]
 pub struct Prepared {
-    shim: Shim,
+    shim: ShimProcess,
     channel: UnixStream,
     line: Vec<u8>,
     pipes: Pipes,
@@ -208,7 +208,7 @@ impl Prepared {
 /// cosched is gone.
 #[derive(Debug)]
 pub struct Launched {
-    shim: Shim,
+    shim: ShimProcess,
     /// What the shim tells.
     pub reports: Reports,
     spare: Spare,
@@ -251,7 +251,7 @@ impl Launched {
 }
 
 #[derive(Debug)]
-struct Shim {
+struct ShimProcess {
     child: Child,
     process: Process,
 }

@@ -17,7 +17,7 @@ use cosched_core::{Cause, Nanos, ProgramId, Sample};
 
 /// What one program did.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Did {
+pub(super) struct ProgramInterval {
     /// The length of the interval, seconds.
     pub(super) seconds: f64,
     /// The part of it in which the program might run, seconds.
@@ -30,12 +30,12 @@ pub(super) struct Did {
     queued: Option<f64>,
 }
 
-impl Did {
-    fn of(sample: &Sample) -> Did {
+impl ProgramInterval {
+    fn of(sample: &Sample) -> ProgramInterval {
         let length = sample.to.since(sample.from);
         // A program that did nothing waited for nothing, even where this is unknown.
         let nothing = (sample.on_cpu == Nanos::ZERO).then_some(Nanos::ZERO);
-        Did {
+        ProgramInterval {
             seconds: length.as_secs_f64(),
             running: length.since(sample.frozen).as_secs_f64(),
             on_cpu: sample.on_cpu.as_secs_f64(),
@@ -45,8 +45,8 @@ impl Did {
     }
 
     /// Adds what the program did afterwards.
-    fn plus(self, then: Did) -> Did {
-        Did {
+    fn plus(self, then: ProgramInterval) -> ProgramInterval {
+        ProgramInterval {
             seconds: self.seconds + then.seconds,
             running: self.running + then.running,
             on_cpu: self.on_cpu + then.on_cpu,
@@ -69,12 +69,12 @@ impl Did {
 
 /// What all programs did.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Interval(pub(super) BTreeMap<ProgramId, Did>);
+pub(super) struct SampledInterval(pub(super) BTreeMap<ProgramId, ProgramInterval>);
 
 /// An interval that has not ended.
 #[derive(Debug, Default)]
 pub(super) struct Going {
-    so_far: Interval,
+    so_far: SampledInterval,
     /// When its latest sample ended.
     until: Nanos,
 }
@@ -95,7 +95,7 @@ impl Going {
         };
         let new: Vec<&Sample> = samples.iter().filter(is_new).collect();
         for sample in new {
-            let did = Did::of(sample);
+            let did = ProgramInterval::of(sample);
             let all = self.so_far.0.entry(sample.program);
             all.and_modify(|before| *before = before.plus(did)).or_insert(did);
             self.until = self.until.max(sample.to);
@@ -103,7 +103,7 @@ impl Going {
     }
 
     /// Ends this interval, and begins another one.
-    pub(super) fn end(&mut self) -> Interval {
+    pub(super) fn end(&mut self) -> SampledInterval {
         let mut did = std::mem::take(&mut self.so_far);
         // A kernel without this account says that no thread ever waits.
         if did.0.values().all(|did| did.queued.is_none_or(|queued| queued == 0.0)) {
@@ -113,16 +113,16 @@ impl Going {
     }
 }
 
-impl Interval {
+impl SampledInterval {
     /// The interval of the programs that the condition selects.
-    pub(super) fn of_those(&self, is_one: impl Fn(ProgramId) -> bool) -> Interval {
+    pub(super) fn of_those(&self, is_one: impl Fn(ProgramId) -> bool) -> SampledInterval {
         let those = self.0.iter().filter(|(id, _)| is_one(**id));
-        Interval(those.map(|(id, did)| (*id, *did)).collect())
+        SampledInterval(those.map(|(id, did)| (*id, *did)).collect())
     }
 
     /// The interval with the queues of these programs unknown: threads that share fewer CPUs than
     /// they are wait for each other.
-    pub(super) fn without_queues_of(mut self, ids: &BTreeSet<ProgramId>) -> Interval {
+    pub(super) fn without_queues_of(mut self, ids: &BTreeSet<ProgramId>) -> SampledInterval {
         let those = self.0.iter_mut().filter(|(id, _)| ids.contains(id));
         those.for_each(|(_, did)| did.queued = None);
         self
@@ -146,9 +146,9 @@ impl Interval {
     /// How many of this number of CPUs the programs would have kept busy outside the kernel.
     pub(super) fn busy(&self, cpus: usize) -> f64 {
         // `sum` of no program would be -0.
-        let sum = |of: fn(&Did) -> f64| self.0.values().map(of).fold(0.0, f64::add);
+        let sum = |of: fn(&ProgramInterval) -> f64| self.0.values().map(of).fold(0.0, f64::add);
         let most = cpus as f64;
-        let width = |did: &Did| did.width().min(most) * did.running / did.seconds;
+        let width = |did: &ProgramInterval| did.width().min(most) * did.running / did.seconds;
         let at_work: f64 = self.0.values().map(width).sum();
         at_work.min(most) * ratio(sum(|did| did.outside), sum(|did| did.on_cpu))
     }
@@ -165,10 +165,10 @@ mod tests {
 
     /// A second in which two threads were active, with this CPU time, and this part of it outside
     /// the kernel.
-    fn interval(programs: u16, on_cpu: f64, outside: f64) -> Interval {
+    fn interval(programs: u16, on_cpu: f64, outside: f64) -> SampledInterval {
         let queued = Some(2.0 - on_cpu);
-        let did = Did { seconds: 1.0, running: 1.0, on_cpu, outside, queued };
-        Interval((0..programs).map(|slot| (ProgramId::first(slot), did)).collect())
+        let did = ProgramInterval { seconds: 1.0, running: 1.0, on_cpu, outside, queued };
+        SampledInterval((0..programs).map(|slot| (ProgramId::first(slot), did)).collect())
     }
 
     #[test]
@@ -203,7 +203,7 @@ mod tests {
         going.add(&[], &[sample(2)]);
         let did = going.end().0[&id];
         assert_eq!((did.seconds, did.running, did.on_cpu), (2.0, 1.5, 1.0));
-        assert_eq!(going.end(), Interval::default());
+        assert_eq!(going.end(), SampledInterval::default());
     }
 
     #[test]

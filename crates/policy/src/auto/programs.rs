@@ -6,20 +6,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cosched_core::{Nanos, Program, ProgramId, ProgramState, World};
 
-use super::interval::Interval;
+use super::interval::SampledInterval;
 use super::judgement::{Alone, Rival};
 use super::params::Params;
 
 /// How programs ran in an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ran {
+pub(super) enum IntervalMode {
     Together,
     Alone,
     InTurns,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Known {
+struct KnownProgram {
     /// It hardly uses CPUs.
     idles: bool,
     /// The CPU time that it has used, seconds.
@@ -30,7 +30,7 @@ struct Known {
 /// What is known of all programs.
 #[derive(Debug)]
 pub(super) struct Programs {
-    known: BTreeMap<u16, Known>,
+    known: BTreeMap<u16, KnownProgram>,
     params: Params,
 }
 
@@ -40,19 +40,25 @@ impl Programs {
         Programs { known: BTreeMap::new(), params }
     }
 
-    fn known(&self, program: &Program) -> Known {
+    fn known(&self, program: &Program) -> KnownProgram {
         self.known.get(&program.id.slot).copied().unwrap_or_default()
     }
 
     /// Learns from an interval. A program that ran for less than `least` of it shows too little.
-    pub(super) fn learn(&mut self, did: &Interval, ran: Ran, least: Nanos, world: &World<'_>) {
+    pub(super) fn learn(
+        &mut self,
+        did: &SampledInterval,
+        ran: IntervalMode,
+        least: Nanos,
+        world: &World<'_>,
+    ) {
         let cpus = world.cpus.len();
         let threads: usize = present(world).map(|program| asked(program, world)).sum();
         let share = cpus as f64 / threads.max(1) as f64;
         let Params { idles, idles_together, wakes, .. } = self.params;
         let idle = match ran {
-            Ran::Together => idles.min(idles_together * share),
-            Ran::Alone | Ran::InTurns => idles,
+            IntervalMode::Together => idles.min(idles_together * share),
+            IntervalMode::Alone | IntervalMode::InTurns => idles,
         };
         for (id, did) in &did.0 {
             let known = self.known.entry(id.slot).or_default();
@@ -60,9 +66,9 @@ impl Programs {
             if did.running < least.as_secs_f64() {
                 continue;
             }
-            let stays = ran == Ran::InTurns && known.idles;
+            let stays = ran == IntervalMode::InTurns && known.idles;
             known.idles = did.width() < if stays { wakes * idle } else { idle };
-            if ran == Ran::Alone {
+            if ran == IntervalMode::Alone {
                 known.alone = Some(Alone { width: did.width(), rate: did.rate(cpus) });
             }
         }

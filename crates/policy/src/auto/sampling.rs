@@ -2,14 +2,14 @@
 
 use cosched_core::{AtExpiry, Cause, Nanos, Plan, Sample, Token, Wake};
 
-use super::interval::{Going, Interval};
+use super::interval::{Going, SampledInterval};
 
 /// The wake-up at which everything is read. Tokens of the policies in force have small numbers.
 pub(super) const SAMPLES: Token = Token(100);
 
 /// The interval under way, and when it ends.
 #[derive(Debug)]
-pub(super) struct Sampling {
+pub(super) struct IntervalSampling {
     interval: Going,
     /// A program arrived or ended since the last sample.
     disturbed: bool,
@@ -21,11 +21,11 @@ pub(super) struct Sampling {
     asked_for: Nanos,
 }
 
-impl Sampling {
+impl IntervalSampling {
     /// Nothing is to be read.
-    pub(super) fn new() -> Sampling {
+    pub(super) fn new() -> IntervalSampling {
         let (at, asked_for) = (Nanos::NEVER, Nanos::NEVER);
-        Sampling { interval: Going::default(), disturbed: false, spoilt: 0, at, asked_for }
+        IntervalSampling { interval: Going::default(), disturbed: false, spoilt: 0, at, asked_for }
     }
 
     /// Adds the samples that were just read.
@@ -34,7 +34,7 @@ impl Sampling {
     }
 
     /// What was done in the interval, if it is over now.
-    pub(super) fn ended(&mut self, causes: &[Cause]) -> Option<Interval> {
+    pub(super) fn ended(&mut self, causes: &[Cause]) -> Option<SampledInterval> {
         causes.contains(&Cause::Woke(SAMPLES)).then(|| {
             self.asked_for = Nanos::NEVER;
             self.interval.end()

@@ -55,7 +55,7 @@ pub(crate) struct Guard<W> {
     params: params::GuardParams,
     programs: BTreeMap<ProgramId, Guarded<W>>,
     queue: VecDeque<ProgramId>,
-    trial: Option<(Trial<W>, Step)>,
+    trial: Option<(Trial<W>, TrialStage)>,
     /// How many trials there were.
     trials: u64,
     /// The acts for the policy, in this order.
@@ -93,7 +93,7 @@ impl<W: Default> Guarded<W> {
 
 /// A trial's stage.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Step {
+enum TrialStage {
     Settling,
     Measuring,
 }
@@ -202,7 +202,7 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
 
     /// Adds samples of a program in the middle of a moment to that moment.
     pub(crate) fn sampled(&mut self, id: ProgramId, world: &World<'_>) {
-        if let Some((trial, Step::Measuring)) = &mut self.trial {
+        if let Some((trial, TrialStage::Measuring)) = &mut self.trial {
             trial.heard(world.samples.iter().filter(|sample| sample.program == id));
         }
     }
@@ -248,14 +248,14 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
         self.trials += 1;
         self.observe(Nanos::NEVER, plan);
         self.give(id, trial.candidate().clone());
-        self.trial = Some((trial, Step::Settling));
+        self.trial = Some((trial, TrialStage::Settling));
         read_at(world.now + self.lengths.settle, plan);
     }
 
     fn moment_over(&mut self, world: &World<'_>, plan: &mut Plan) {
         let Some((trial, step)) = &mut self.trial else { return };
-        if *step == Step::Settling {
-            *step = Step::Measuring;
+        if *step == TrialStage::Settling {
+            *step = TrialStage::Measuring;
             trial.begin_moment();
             return read_at(world.now + trial.moment(), plan);
         }
@@ -263,7 +263,7 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
         let finding = trial.measured(world.samples);
         let (kept, progress) = match finding {
             Finding::Open => {
-                *step = Step::Settling;
+                *step = TrialStage::Settling;
                 let next =
                     (trial.is_candidates_turn() != was_candidates).then(|| trial.candidate());
                 if let Some(next) = next.cloned() {

@@ -92,7 +92,7 @@ impl Unit {
 #[derive(Debug, Default)]
 pub(crate) struct Sorted {
     /// The programs from which they were made.
-    programs: Vec<Known>,
+    programs: Vec<UnitProperties>,
     cpus: usize,
     /// The units, in the order of the workload.
     pub(crate) units: Vec<Unit>,
@@ -102,7 +102,7 @@ pub(crate) struct Sorted {
 
 /// The properties that units depend on.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Known {
+struct UnitProperties {
     id: ProgramId,
     schedulable: bool,
     freezable: bool,
@@ -112,10 +112,10 @@ struct Known {
     profile: Profile,
 }
 
-impl Known {
-    fn of(program: &Program) -> Known {
+impl UnitProperties {
+    fn of(program: &Program) -> UnitProperties {
         let Program { id, freezable, thread_count, group, weight, profile, .. } = *program;
-        Known {
+        UnitProperties {
             id,
             schedulable: schedulable(program),
             freezable,
@@ -133,7 +133,7 @@ impl Sorted {
         if causes.iter().all(leaves_units) {
             return false;
         }
-        let known = || world.programs.iter().map(Known::of);
+        let known = || world.programs.iter().map(UnitProperties::of);
         if self.cpus == world.cpus.len() && known().eq(self.programs.iter().copied()) {
             return false;
         }

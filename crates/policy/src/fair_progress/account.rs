@@ -29,14 +29,14 @@ impl Amount {
 
 /// The account of one program.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Account {
+pub(super) struct ProgressAccount {
     /// Seconds alone.
     counted: Amount,
     /// Work per CPU, by phase.
     open: BTreeMap<usize, Amount>,
 }
 
-impl Account {
+impl ProgressAccount {
     /// Adds seconds alone of a program of this weight.
     pub(super) fn add(&mut self, seconds: f64, weight: f64) {
         self.counted.add(seconds, weight);
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn open_work_is_valued_now_and_counted_seconds_stay() {
-        let mut account = Account::default();
+        let mut account = ProgressAccount::default();
         account.add(3.0, 2.0);
         account.leave_open(0, 40.0, 2.0);
         account.leave_open(1, 5.0, 1.0);
@@ -93,7 +93,7 @@ mod tests {
     /// A lead that a program had before the region began is kept, and is not valued again.
     #[test]
     fn a_lead_at_the_start_of_a_region_is_kept_at_its_value() {
-        let mut account = Account::default();
+        let mut account = ProgressAccount::default();
         account.leave_open(0, 40.0, 1.0);
         account.begin_region(0.5);
         account.leave_open(0, 10.0, 1.0);
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_programs_next_run_starts_with_its_last_progress() {
-        let mut account = Account::default();
+        let mut account = ProgressAccount::default();
         account.add(1.0, 2.0);
         account.leave_open(0, 40.0, 1.0);
         account.begin_run();
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn work_of_a_phase_without_a_speed_is_worth_nothing_yet() {
-        let mut account = Account::default();
+        let mut account = ProgressAccount::default();
         account.leave_open(0, 40.0, 1.0);
         assert_eq!(account.total(|_| 0.0), Amount::default());
     }

@@ -30,7 +30,7 @@ pub(super) enum Criterion {
 
 /// The programs that ran in a quantum.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Load {
+pub(super) struct QuantumLoad {
     /// Traffic of all programs together.
     pub(super) system: f64,
     /// How many segments have much traffic.
@@ -62,12 +62,12 @@ impl Thresholds {
     }
 
     /// The first criterion that a segment with this traffic meets.
-    pub(super) fn criterion(&self, own: f64, load: Load) -> Option<Criterion> {
+    pub(super) fn criterion(&self, own: f64, load: QuantumLoad) -> Option<Criterion> {
         match load {
             _ if !self.is_intensive(own) => Some(Criterion::OwnLow),
-            Load { disturbed: true, .. } => None,
-            Load { system, .. } if system < self.system() => Some(Criterion::SystemLow),
-            Load { intensive: 1, .. } => Some(Criterion::OnlyOne),
+            QuantumLoad { disturbed: true, .. } => None,
+            QuantumLoad { system, .. } if system < self.system() => Some(Criterion::SystemLow),
+            QuantumLoad { intensive: 1, .. } => Some(Criterion::OnlyOne),
             _ => None,
         }
     }
@@ -82,7 +82,7 @@ mod tests {
         let thresholds = Thresholds::of_peak(120.0, Params::DEFAULT);
         let all = || others.iter().copied().chain([own]);
         let intensive = all().filter(|traffic| thresholds.is_intensive(*traffic)).count();
-        thresholds.criterion(own, Load { system: all().sum(), intensive, disturbed: false })
+        thresholds.criterion(own, QuantumLoad { system: all().sum(), intensive, disturbed: false })
     }
 
     /// Segments below 4 percent of the peak suffer little whatever runs with them.
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn when_a_program_came_or_went_only_own_traffic_counts() {
         let thresholds = Thresholds::of_peak(120.0, Params::DEFAULT);
-        let load = Load { system: 10.0, intensive: 1, disturbed: true };
+        let load = QuantumLoad { system: 10.0, intensive: 1, disturbed: true };
         assert_eq!(thresholds.criterion(10.0, load), None);
         assert_eq!(thresholds.criterion(1.0, load), Some(Criterion::OwnLow));
     }

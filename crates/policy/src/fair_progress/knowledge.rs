@@ -16,13 +16,13 @@ use cosched_core::{Nanos, Program, ProgramId, World};
 
 use super::FairOptions;
 use super::colour;
-use super::contention::{Load, Thresholds};
+use super::contention::{QuantumLoad, Thresholds};
 use super::overhead::Overhead;
 use super::params::Params;
 use super::segment::Segment;
-use super::selection::{Pair, WaitingUnit, select, select_mixed};
-use super::stopped::{Change, Stopped};
-use super::tracked::{SegmentConditions, Tracked, begin_region};
+use super::selection::{EligibleUnit, UnitPair, select, select_mixed};
+use super::stopped::{StopChanges, StoppedPrograms};
+use super::tracked::{SegmentConditions, TrackedProgram, begin_region};
 use super::training::{Runner, co_runners};
 use crate::common::unit::Unit;
 use crate::gangs::bandwidth::Slowdowns;
@@ -33,7 +33,7 @@ const ANY_PEAK: f64 = 1.0;
 
 /// The unit to train.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Target {
+pub(super) struct TrainingTarget {
     /// The position of its unit.
     pub(super) unit: usize,
     /// Whether it is trained for several quanta in sequence.
@@ -48,8 +48,8 @@ pub(super) struct Knowledge {
     options: FairOptions,
     slowdowns: Option<Arc<Slowdowns>>,
     thresholds: Thresholds,
-    tracked: BTreeMap<ProgramId, Tracked>,
-    stopped: Stopped,
+    tracked: BTreeMap<ProgramId, TrackedProgram>,
+    stopped: StoppedPrograms,
     /// How many quanta two programs have shared, in all their runs; the lower id is first.
     shared_quanta: BTreeMap<(ProgramId, ProgramId), u32>,
     overhead: Overhead,
@@ -65,7 +65,7 @@ impl Knowledge {
             slowdowns: options.slowdowns.clone(),
             thresholds: Thresholds::of_peak(options.fair.peak.unwrap_or(ANY_PEAK), params),
             tracked: BTreeMap::new(),
-            stopped: Stopped::default(),
+            stopped: StoppedPrograms::default(),
             shared_quanta: BTreeMap::new(),
             overhead: Overhead::default(),
             params,
@@ -86,7 +86,7 @@ impl Knowledge {
     pub(super) fn add(&mut self, id: ProgramId) {
         let least = self.least(&[]);
         begin_region(self.tracked.values_mut(), least);
-        self.tracked.insert(id, Tracked::new(self.params));
+        self.tracked.insert(id, TrackedProgram::new(self.params));
     }
 
     /// Handles a program that ended and runs once more. The last `seconds` before its end were in
@@ -110,7 +110,7 @@ impl Knowledge {
     /// there is any.
     pub(super) fn notice_stops(&mut self, world: &World<'_>) -> bool {
         let change = self.stopped.update(world.programs);
-        let Change { stopped, continued } = &change;
+        let StopChanges { stopped, continued } = &change;
         for program in stopped.iter().filter_map(|id| world.program(*id)) {
             let tracked = self.tracked.get_mut(&program.id);
             tracked.into_iter().for_each(|tracked| tracked.is_stopped(weight(program)));
@@ -121,7 +121,7 @@ impl Knowledge {
             let tracked = self.tracked.get_mut(id);
             tracked.into_iter().for_each(|tracked| tracked.comes_back(least));
         }
-        change != Change::default()
+        change != StopChanges::default()
     }
 
     /// Measurements from now on belong to another quantum.
@@ -181,7 +181,7 @@ impl Knowledge {
             let unit = unit_of.get(&program.id).copied().unwrap_or(program.id);
             *of_units.entry(unit).or_default() += traffic(segment);
         }
-        let load = Load {
+        let load = QuantumLoad {
             system: segments.iter().map(|(_, segment)| traffic(segment)).sum(),
             intensive: of_units
                 .values()
@@ -233,7 +233,7 @@ impl Knowledge {
     fn of<T>(
         &self,
         unit: &Unit,
-        tell: impl Fn(&Tracked) -> T,
+        tell: impl Fn(&TrackedProgram) -> T,
         join: impl Fn(T, T) -> T,
     ) -> Option<T> {
         unit.ids().filter_map(|id| self.tracked.get(&id)).map(tell).reduce(join)
@@ -241,7 +241,7 @@ impl Knowledge {
 
     /// Weighted progress: the least of the unit's programs.
     pub(super) fn progress(&self, unit: &Unit) -> f64 {
-        self.of(unit, Tracked::progress, f64::min).unwrap_or(0.0)
+        self.of(unit, TrackedProgram::progress, f64::min).unwrap_or(0.0)
     }
 
     /// Its slowdown since it arrived: time over solo time. Of several programs, the largest
@@ -258,7 +258,7 @@ impl Knowledge {
     /// The units that run in the next quantum.
     pub(super) fn select(
         &self,
-        all: &[WaitingUnit<'_>],
+        all: &[EligibleUnit<'_>],
         cpus: usize,
         length: Nanos,
         limit: Nanos,
@@ -271,7 +271,7 @@ impl Knowledge {
     }
 
     /// What is known of two units running together.
-    fn pair(&self, one: &Unit, other: &Unit) -> Pair {
+    fn pair(&self, one: &Unit, other: &Unit) -> UnitPair {
         let shared_quanta = |one: ProgramId, other: ProgramId| {
             let (one, other) = (first_run(one.min(other)), first_run(one.max(other)));
             self.shared_quanta.get(&(one, other)).copied().unwrap_or_default()
@@ -284,7 +284,7 @@ impl Knowledge {
         let both =
             |&(one, other): &(ProgramId, ProgramId)| Some(speed(one, other)? + speed(other, one)?);
         let sum: Option<f64> = pairs.iter().map(both).sum();
-        Pair {
+        UnitPair {
             shared_quanta: pairs
                 .iter()
                 .map(|(one, other)| shared_quanta(*one, *other))
@@ -301,7 +301,7 @@ impl Knowledge {
 
     /// The share of its quanta for which its speed alone is known.
     pub(super) fn coverage(&self, unit: &Unit) -> f64 {
-        self.of(unit, Tracked::coverage, f64::min).unwrap_or(0.0)
+        self.of(unit, TrackedProgram::coverage, f64::min).unwrap_or(0.0)
     }
 
     /// The traffic that it would have alone; where nothing is known, all of the peak.
@@ -312,7 +312,7 @@ impl Knowledge {
     }
 
     /// The programs that run in every quantum, as co-runners of the trained unit.
-    pub(super) fn always_there(&self, ids: &[ProgramId], world: &World<'_>) -> Load {
+    pub(super) fn always_there(&self, ids: &[ProgramId], world: &World<'_>) -> QuantumLoad {
         let unknown = self.thresholds.unknown();
         let traffic = |id: &ProgramId| {
             let tracked = self.tracked.get(id)?;
@@ -321,7 +321,7 @@ impl Knowledge {
         };
         let each: Vec<f64> = ids.iter().map(|id| traffic(id).unwrap_or(unknown)).collect();
         let is_intensive = |traffic: &&f64| self.thresholds.is_intensive(**traffic);
-        Load {
+        QuantumLoad {
             system: each.iter().sum(),
             intensive: each.iter().filter(is_intensive).count(),
             disturbed: false,
@@ -332,8 +332,13 @@ impl Knowledge {
     /// run all the time. If the training of a unit would exceed the limit before a phase is known,
     /// it is not chosen: all of the training would be wasted. A unit that would suffer even if only
     /// the programs of `always` run with it is not chosen either.
-    pub(super) fn target(&self, units: &[Unit], cpus: usize, always: Load) -> Option<Target> {
-        let any = |unit: &Unit, is: fn(&Tracked) -> bool| {
+    pub(super) fn target(
+        &self,
+        units: &[Unit],
+        cpus: usize,
+        always: QuantumLoad,
+    ) -> Option<TrainingTarget> {
+        let any = |unit: &Unit, is: fn(&TrackedProgram) -> bool| {
             self.of(unit, is, |a, b| a || b).unwrap_or(false)
         };
         if self.options.optimal || !self.overhead.allows(self.options.training_limit) {
@@ -342,25 +347,25 @@ impl Knowledge {
         let suffers_little = |unit: &Unit| {
             let own = self.required(unit);
             let (system, intensive) = (always.system + own, always.intensive + 1);
-            let load = Load { system, intensive, ..always };
+            let load = QuantumLoad { system, intensive, ..always };
             self.thresholds.criterion(own, load).is_some()
         };
         let goes_on = |unit: &Unit| any(unit, |t| t.sequence.is_on()) && suffers_little(unit);
         if let Some(goes_on) = units.iter().position(goes_on) {
-            return Some(Target { unit: goes_on, sequential: true, lacks: 0.0 });
+            return Some(TrainingTarget { unit: goes_on, sequential: true, lacks: 0.0 });
         }
         let lacks = |unit: &Unit| {
-            self.of(unit, Tracked::lacks, f64::max).unwrap_or(0.0) / unit.threads as f64
+            self.of(unit, TrackedProgram::lacks, f64::max).unwrap_or(0.0) / unit.threads as f64
         };
         let is_affordable = |unit: &Unit| {
             let idle = lacks(unit) * cpus.saturating_sub(unit.threads) as f64;
             idle == 0.0 || self.overhead.affords(idle, self.options.training_limit)
         };
         let is_candidate = |unit: &Unit| {
-            any(unit, Tracked::is_candidate) && is_affordable(unit) && suffers_little(unit)
+            any(unit, TrackedProgram::is_candidate) && is_affordable(unit) && suffers_little(unit)
         };
         let mut candidates = (0..units.len()).filter(|i| is_candidate(&units[*i]));
-        let target = |unit| Target { unit, sequential: false, lacks: lacks(&units[unit]) };
+        let target = |unit| TrainingTarget { unit, sequential: false, lacks: lacks(&units[unit]) };
         if !self.options.distribution {
             return candidates.next().map(target);
         }
@@ -383,7 +388,7 @@ impl Knowledge {
         units: &[Unit],
         length: Nanos,
         cpus: usize,
-        always: Load,
+        always: QuantumLoad,
     ) -> Vec<usize> {
         let seconds = length.as_secs_f64();
         let progress: Vec<f64> = units.iter().map(|unit| self.progress(unit)).collect();

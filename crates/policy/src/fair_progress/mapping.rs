@@ -18,7 +18,7 @@ use crate::gangs::placement::{Placement, place};
 
 /// A program to be placed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Member {
+pub(super) struct MappedProgram {
     /// How many CPUs it requests.
     pub(super) cpus: usize,
     /// Its traffic, of all its CPUs.
@@ -30,13 +30,14 @@ pub(super) struct Member {
 /// The CPUs of each program, in the order of `members`, from those that are `free`; `None` where
 /// there are not enough. `trained` is the position of the one that is to have a cache for itself.
 pub(super) fn places(
-    members: &[Member],
+    members: &[MappedProgram],
     free: CpuSet,
     trained: Option<usize>,
     placement: Placement,
     topology: &Topology,
 ) -> Vec<Option<CpuSet>> {
-    let mut board = Board { topology, free, llcs: BTreeMap::new(), packages: BTreeMap::new() };
+    let mut board =
+        PlacedPrograms { topology, free, llcs: BTreeMap::new(), packages: BTreeMap::new() };
     let mut order: Vec<usize> = (0..members.len()).collect();
     order.sort_by(|&a, &b| {
         let rank = |i: usize| (Some(i) != trained, Reverse(members[i].cpus));
@@ -72,7 +73,7 @@ fn neighbours(topology: &Topology, cpus: &CpuSet) -> CpuSet {
 }
 
 /// The programs that were placed so far.
-struct Board<'a> {
+struct PlacedPrograms<'a> {
     topology: &'a Topology,
     free: CpuSet,
     /// Traffic by the number of the cache or package.
@@ -80,7 +81,7 @@ struct Board<'a> {
     packages: BTreeMap<u16, f64>,
 }
 
-impl Board<'_> {
+impl PlacedPrograms<'_> {
     fn lightest(&self, open: &CpuSet, last: &CpuSet) -> Option<usize> {
         let load = |of: &BTreeMap<u16, f64>, group| of.get(&group).copied().unwrap_or(0.0);
         let cpus = open.iter().filter_map(|id| self.topology.cpu(id));
@@ -110,12 +111,12 @@ impl Board<'_> {
 mod tests {
     use super::*;
 
-    fn member(traffic: f64) -> Member {
-        Member { cpus: 1, traffic, last: CpuSet::EMPTY }
+    fn member(traffic: f64) -> MappedProgram {
+        MappedProgram { cpus: 1, traffic, last: CpuSet::EMPTY }
     }
 
     /// On two packages of two caches for two CPUs each: 0 and 1 share a cache.
-    fn placed(members: &[Member], trained: Option<usize>) -> Vec<Vec<usize>> {
+    fn placed(members: &[MappedProgram], trained: Option<usize>) -> Vec<Vec<usize>> {
         let topology = Topology::regular(2, 2, 1, 2, 1);
         let all = topology.all();
         places(members, all, trained, Placement::Packed, &topology)
@@ -152,14 +153,14 @@ mod tests {
             placed[1..].iter().filter(|cpus| cpus[0] / 2 == cache).count()
         };
         assert_eq!(of_trained(7), 0);
-        let eight: Vec<Member> = members.into_iter().chain([member(0.0)]).collect();
+        let eight: Vec<MappedProgram> = members.into_iter().chain([member(0.0)]).collect();
         let placed = placed(&eight, Some(0));
         assert!(placed.iter().all(|cpus| cpus.len() == 1), "{placed:?}");
     }
 
     #[test]
     fn of_equal_cpus_the_last_one_is_kept() {
-        let last = Member { last: CpuSet::from_iter([5]), ..member(1.0) };
+        let last = MappedProgram { last: CpuSet::from_iter([5]), ..member(1.0) };
         assert_eq!(placed(&[last], None), [[5]]);
     }
 
@@ -167,7 +168,7 @@ mod tests {
     /// around them.
     #[test]
     fn programs_of_several_cpus_are_placed_first() {
-        let wide = Member { cpus: 4, ..member(4.0) };
+        let wide = MappedProgram { cpus: 4, ..member(4.0) };
         let placed = placed(&[member(3.0), wide], None);
         assert_eq!(placed[1].len(), 4);
         assert!(!placed[1].contains(&placed[0][0]));
@@ -176,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_program_that_does_not_fit_gets_no_cpus() {
-        let wide = Member { cpus: 9, ..member(4.0) };
+        let wide = MappedProgram { cpus: 9, ..member(4.0) };
         assert_eq!(placed(&[wide], None), [Vec::<usize>::new()]);
     }
 }

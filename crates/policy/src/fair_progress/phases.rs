@@ -31,7 +31,7 @@ use super::vector::BlockVector;
 
 /// A phase; speeds are work per CPU second.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Phase {
+pub(super) struct ProgramPhase {
     vector: BlockVector,
     /// How many segments it had.
     executions: u32,
@@ -57,7 +57,7 @@ pub(super) struct Phase {
     params: Params,
 }
 
-impl Phase {
+impl ProgramPhase {
     /// Whether its speed alone is known from a segment with little interference.
     pub(super) fn is_known(&self) -> bool {
         self.valid > 0 && (!self.in_lumps || self.valid_work.0 >= self.params.lumps)
@@ -150,7 +150,7 @@ impl Phase {
 /// All phases of a program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct PhaseTable {
-    phases: Vec<Phase>,
+    phases: Vec<ProgramPhase>,
     /// Segments of no phase.
     unknown: u32,
     params: Params,
@@ -166,7 +166,7 @@ impl PhaseTable {
     /// another.
     pub(super) fn identify(&mut self, vector: &BlockVector) -> Option<usize> {
         let Params { similar, most_phases, .. } = self.params;
-        let near = |(_, phase): &(usize, &Phase)| phase.vector.is_similar(vector, similar);
+        let near = |(_, phase): &(usize, &ProgramPhase)| phase.vector.is_similar(vector, similar);
         let nearest = self.phases.iter().enumerate().filter(near).min_by(|(_, a), (_, b)| {
             a.vector.distance(vector).total_cmp(&b.vector.distance(vector))
         });
@@ -177,7 +177,7 @@ impl PhaseTable {
             self.unknown += 1;
             return None;
         }
-        self.phases.push(Phase {
+        self.phases.push(ProgramPhase {
             vector: vector.clone(),
             executions: 0,
             valid: 0,
@@ -196,12 +196,12 @@ impl PhaseTable {
     }
 
     /// A phase, by its position.
-    pub(super) fn phase(&self, position: usize) -> Option<&Phase> {
+    pub(super) fn phase(&self, position: usize) -> Option<&ProgramPhase> {
         self.phases.get(position)
     }
 
     /// A phase, by its position, to be changed.
-    pub(super) fn phase_mut(&mut self, position: usize) -> Option<&mut Phase> {
+    pub(super) fn phase_mut(&mut self, position: usize) -> Option<&mut ProgramPhase> {
         self.phases.get_mut(position)
     }
 
@@ -244,7 +244,7 @@ impl PhaseTable {
     /// coverage.
     pub(super) fn coverage(&self) -> f64 {
         let known = self.phases.iter().filter(|phase| phase.is_known());
-        let known: u32 = known.map(Phase::executions).sum();
+        let known: u32 = known.map(ProgramPhase::executions).sum();
         f64::from(known) / f64::from(self.segments().max(1))
     }
 
@@ -257,7 +257,7 @@ impl PhaseTable {
     }
 
     fn segments(&self) -> u32 {
-        self.phases.iter().map(Phase::executions).sum::<u32>() + self.unknown
+        self.phases.iter().map(ProgramPhase::executions).sum::<u32>() + self.unknown
     }
 }
 

@@ -21,7 +21,7 @@ use crate::gangs::rounds::first_fit;
 
 /// A unit that may run in the next quantum.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct WaitingUnit<'a> {
+pub(super) struct EligibleUnit<'a> {
     pub(super) unit: &'a Unit,
     /// Weighted progress.
     pub(super) progress: f64,
@@ -31,14 +31,14 @@ pub(super) struct WaitingUnit<'a> {
 
 /// What is known of two units running together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Pair {
+pub(super) struct UnitPair {
     /// How many quanta they have shared.
     pub(super) shared_quanta: u32,
     /// The sum of their speeds with each other, relative to alone; `None`: not known.
     pub(super) speed: Option<f64>,
 }
 
-impl Pair {
+impl UnitPair {
     /// Whether their speeds have to be measured first, unless they have shared `enough` quanta.
     fn is_unmeasured(&self, enough: u32) -> bool {
         self.speed.is_none() && self.shared_quanta < enough
@@ -48,14 +48,14 @@ impl Pair {
 /// Positions of the units that run in a quantum of this length on this number of CPUs; no unit is
 /// to wait longer than `limit`.
 pub(super) fn select(
-    all: &[WaitingUnit<'_>],
+    all: &[EligibleUnit<'_>],
     cpus: usize,
     length: Nanos,
     limit: Nanos,
 ) -> Vec<usize> {
     let mut order: Vec<usize> = (0..all.len()).collect();
     // First the units that have no time for this quantum and another one, longest waits first.
-    let pressing = |waits: &WaitingUnit<'_>| {
+    let pressing = |waits: &EligibleUnit<'_>| {
         let presses = waits.waited > Nanos::ZERO && waits.waited + length * 2 > limit;
         Reverse(if presses { waits.waited } else { Nanos::ZERO })
     };
@@ -69,15 +69,15 @@ pub(super) fn select(
 /// Like [`select`], with a choice among units of almost equal progress; `pair` returns what is
 /// known of two. After `enough` quanta together, unknown speeds are not waited for any longer.
 pub(super) fn select_mixed(
-    all: &[WaitingUnit<'_>],
+    all: &[EligibleUnit<'_>],
     cpus: usize,
     length: Nanos,
     limit: Nanos,
-    pair: impl Fn(usize, usize) -> Pair,
+    pair: impl Fn(usize, usize) -> UnitPair,
     enough: u32,
 ) -> Vec<usize> {
     let mut left = cpus;
-    let mut rest: Vec<WaitingUnit<'_>> = all.to_vec();
+    let mut rest: Vec<EligibleUnit<'_>> = all.to_vec();
     let mut positions: Vec<usize> = (0..all.len()).collect();
     let mut chosen: Vec<usize> = Vec::new();
     // The unit that `select` would take first is the reference for the others.
@@ -88,13 +88,14 @@ pub(super) fn select_mixed(
             rest[*i].unit.threads <= left && rest[*i].progress <= bound && (!presses || *i == first)
         };
         let pairs = |i: usize| chosen.iter().map(|c| pair(*c, positions[i])).collect::<Vec<_>>();
-        let near: Vec<(usize, Vec<Pair>)> =
+        let near: Vec<(usize, Vec<UnitPair>)> =
             (0..rest.len()).filter(is_near).map(|i| (i, pairs(i))).collect();
-        let is_unmeasured = |pairs: &[Pair]| pairs.iter().any(|pair| pair.is_unmeasured(enough));
+        let is_unmeasured =
+            |pairs: &[UnitPair]| pairs.iter().any(|pair| pair.is_unmeasured(enough));
         let finds_out = near.iter().any(|(_, pairs)| is_unmeasured(pairs));
         let shared_quanta =
-            |pairs: &[Pair]| pairs.iter().map(|pair| pair.shared_quanta).sum::<u32>();
-        let speed = |pairs: &[Pair]| pairs.iter().filter_map(|pair| pair.speed).sum::<f64>();
+            |pairs: &[UnitPair]| pairs.iter().map(|pair| pair.shared_quanta).sum::<u32>();
+        let speed = |pairs: &[UnitPair]| pairs.iter().filter_map(|pair| pair.speed).sum::<f64>();
         let open = near.iter().filter(|(_, pairs)| !finds_out || is_unmeasured(pairs));
         let best = open.min_by(|(a, of_a), (b, of_b)| {
             let by_speed = if finds_out { Equal } else { speed(of_b).total_cmp(&speed(of_a)) };
@@ -122,7 +123,7 @@ mod tests {
     /// The selection on four CPUs, from CPUs, progress, and milliseconds of waiting.
     fn selected(all: &[(usize, f64, u64)]) -> Vec<usize> {
         let units: Vec<Unit> = all.iter().map(|(cpus, ..)| unit(0, *cpus, None)).collect();
-        let waits = units.iter().zip(all).map(|(unit, &(_, progress, waited))| WaitingUnit {
+        let waits = units.iter().zip(all).map(|(unit, &(_, progress, waited))| EligibleUnit {
             unit,
             progress,
             waited: Nanos::from_millis(waited),
@@ -147,7 +148,7 @@ mod tests {
     #[test]
     fn the_least_measured_co_runner_runs_with_the_first() {
         let mixed = |all: &[(usize, f64, u64)], shared_quanta: &dyn Fn(usize, usize) -> u32| {
-            mixed(all, &|a, b| Pair { shared_quanta: shared_quanta(a, b), speed: None })
+            mixed(all, &|a, b| UnitPair { shared_quanta: shared_quanta(a, b), speed: None })
         };
         let all = [(1, 5.0, 0), (1, 5.02, 0), (1, 5.09, 0), (1, 5.2, 0)];
         assert_eq!(mixed(&all, &|_, _| 0), [0, 1]);
@@ -160,9 +161,9 @@ mod tests {
     }
 
     /// The selection on two CPUs.
-    fn mixed(all: &[(usize, f64, u64)], pair: &dyn Fn(usize, usize) -> Pair) -> Vec<usize> {
+    fn mixed(all: &[(usize, f64, u64)], pair: &dyn Fn(usize, usize) -> UnitPair) -> Vec<usize> {
         let units: Vec<Unit> = all.iter().map(|(cpus, ..)| unit(0, *cpus, None)).collect();
-        let waits = units.iter().zip(all).map(|(unit, &(_, progress, waited))| WaitingUnit {
+        let waits = units.iter().zip(all).map(|(unit, &(_, progress, waited))| EligibleUnit {
             unit,
             progress,
             waited: Nanos::from_millis(waited),
@@ -175,13 +176,13 @@ mod tests {
     fn the_least_disturbing_run_together_once_speeds_are_known() {
         let all = [(1, 5.0, 0), (1, 5.02, 0), (1, 5.09, 0), (1, 5.2, 0)];
         let known = |b: usize| Some([0.0, 1.2, 1.9, 2.0][b]);
-        let pair = |_: usize, b: usize| Pair { shared_quanta: 20, speed: known(b) };
+        let pair = |_: usize, b: usize| UnitPair { shared_quanta: 20, speed: known(b) };
         assert_eq!(mixed(&all, &pair), [0, 2], "the last is too far ahead");
         let strange =
-            |_: usize, b: usize| Pair { shared_quanta: 5, speed: known(b).filter(|_| b != 1) };
+            |_: usize, b: usize| UnitPair { shared_quanta: 5, speed: known(b).filter(|_| b != 1) };
         assert_eq!(mixed(&all, &strange), [0, 1], "it is found out first");
         let mute =
-            |_: usize, b: usize| Pair { shared_quanta: 8, speed: known(b).filter(|_| b != 1) };
+            |_: usize, b: usize| UnitPair { shared_quanta: 8, speed: known(b).filter(|_| b != 1) };
         assert_eq!(mixed(&all, &mute), [0, 2], "it never tells anything");
     }
 

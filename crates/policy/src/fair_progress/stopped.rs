@@ -16,7 +16,7 @@ use cosched_core::{Program, ProgramId, ProgramState};
 
 /// The programs that are stopped, and those that were.
 #[derive(Debug, Default)]
-pub(super) struct Stopped {
+pub(super) struct StoppedPrograms {
     now: BTreeSet<ProgramId>,
     /// Programs that were stopped at any time since the present quantum began.
     meanwhile: BTreeSet<ProgramId>,
@@ -24,14 +24,14 @@ pub(super) struct Stopped {
 
 /// The changes since the last update.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Change {
+pub(super) struct StopChanges {
     pub(super) stopped: Vec<ProgramId>,
     pub(super) continued: Vec<ProgramId>,
 }
 
-impl Stopped {
+impl StoppedPrograms {
     /// Checks which of all programs are stopped now.
-    pub(super) fn update(&mut self, programs: &[Program]) -> Change {
+    pub(super) fn update(&mut self, programs: &[Program]) -> StopChanges {
         let is_stopped = |program: &&Program| program.state == ProgramState::StoppedByOther;
         let now: BTreeSet<ProgramId> =
             programs.iter().filter(is_stopped).map(|program| program.id).collect();
@@ -40,7 +40,7 @@ impl Stopped {
         let continued = self.now.difference(&now).filter(lives).copied().collect();
         self.meanwhile.extend(&now);
         self.now = now;
-        Change { stopped, continued }
+        StopChanges { stopped, continued }
     }
 
     /// A new quantum begins.
@@ -68,15 +68,21 @@ mod tests {
     fn a_continued_program_stays_out_until_the_next_quantum() {
         let mut programs = vec![program(0, 1), program(1, 1)];
         let (id, other) = (programs[0].id, programs[1].id);
-        let mut stopped = Stopped::default();
-        assert_eq!(stopped.update(&programs), Change::default());
+        let mut stopped = StoppedPrograms::default();
+        assert_eq!(stopped.update(&programs), StopChanges::default());
         programs[0].state = ProgramState::StoppedByOther;
-        assert_eq!(stopped.update(&programs), Change { stopped: vec![id], ..Change::default() });
-        assert_eq!(stopped.update(&programs), Change::default());
+        assert_eq!(
+            stopped.update(&programs),
+            StopChanges { stopped: vec![id], ..StopChanges::default() }
+        );
+        assert_eq!(stopped.update(&programs), StopChanges::default());
         stopped.begin_quantum();
         assert!(stopped.is_stopped(id) && stopped.was_stopped(id) && !stopped.was_stopped(other));
         programs[0].state = ProgramState::Running;
-        assert_eq!(stopped.update(&programs), Change { continued: vec![id], ..Change::default() });
+        assert_eq!(
+            stopped.update(&programs),
+            StopChanges { continued: vec![id], ..StopChanges::default() }
+        );
         assert!(!stopped.is_stopped(id) && stopped.was_stopped(id));
         stopped.begin_quantum();
         assert!(!stopped.was_stopped(id));
@@ -86,8 +92,8 @@ mod tests {
     fn a_program_that_ended_while_stopped_does_not_go_on() {
         let mut programs = vec![program(0, 1)];
         programs[0].state = ProgramState::StoppedByOther;
-        let mut stopped = Stopped::default();
+        let mut stopped = StoppedPrograms::default();
         stopped.update(&programs);
-        assert_eq!(stopped.update(&[]), Change::default());
+        assert_eq!(stopped.update(&[]), StopChanges::default());
     }
 }

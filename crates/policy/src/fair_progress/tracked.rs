@@ -5,9 +5,9 @@
 //! phases that never repeat is its time. It gets the quanta that it would get without cosched, and
 //! is never trained (section 6).
 
-use super::account::{Account, Amount};
+use super::account::{Amount, ProgressAccount};
 use super::params::Params;
-use super::phases::{Phase, PhaseTable};
+use super::phases::{PhaseTable, ProgramPhase};
 use super::predictor::Predictor;
 use super::segment::Segment;
 use super::sequence::Sequence;
@@ -15,8 +15,8 @@ use cosched_core::ProgramId;
 
 /// One program.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Tracked {
-    account: Account,
+pub(super) struct TrackedProgram {
+    account: ProgressAccount,
     pub(super) sequence: Sequence,
     phases: PhaseTable,
     predictor: Predictor,
@@ -57,15 +57,15 @@ pub(super) struct Learnt {
     pub(super) useful: bool,
 }
 
-impl Tracked {
+impl TrackedProgram {
     /// A program of which nothing is known.
-    pub(super) fn new(params: Params) -> Tracked {
-        Tracked {
+    pub(super) fn new(params: Params) -> TrackedProgram {
+        TrackedProgram {
             sequence: Sequence::new(params),
             phases: PhaseTable::new(params),
             predictor: Predictor::new(params),
             params,
-            ..Tracked::default()
+            ..TrackedProgram::default()
         }
     }
 
@@ -91,7 +91,7 @@ impl Tracked {
             self.phases.take_in_with(phase, segment, co_runners, alone)
         });
         if let Some(phase) = phase.filter(|_| trained && !valid) {
-            self.phases.phase_mut(phase).into_iter().for_each(Phase::fails);
+            self.phases.phase_mut(phase).into_iter().for_each(ProgramPhase::fails);
         }
         let useful = lacked && valid;
         let alone = if self.phases.repeats() { alone } else { speed };
@@ -136,7 +136,7 @@ impl Tracked {
 
     /// Seconds alone of all its work.
     fn total(&self) -> Amount {
-        self.account.total(|phase| self.phases.phase(phase).map_or(0.0, Phase::speed_alone))
+        self.account.total(|phase| self.phases.phase(phase).map_or(0.0, ProgramPhase::speed_alone))
     }
 
     /// Weighted progress since the concurrent region began: seconds alone, each divided by the
@@ -152,18 +152,18 @@ impl Tracked {
 
     /// Whether a phase that may come next could be trained.
     pub(super) fn is_candidate(&self) -> bool {
-        self.expected().any(Phase::is_trainable)
+        self.expected().any(ProgramPhase::is_trainable)
     }
 
     /// CPU seconds of training until one of the phases that may come next is known; zero where a
     /// single segment is enough.
     pub(super) fn lacks(&self) -> f64 {
         let trainable = self.expected().filter(|phase| phase.is_trainable());
-        trainable.map(Phase::lacks).reduce(f64::min).unwrap_or(0.0)
+        trainable.map(ProgramPhase::lacks).reduce(f64::min).unwrap_or(0.0)
     }
 
     /// The phases that may come next, where phases repeat.
-    fn expected(&self) -> impl Iterator<Item = &Phase> {
+    fn expected(&self) -> impl Iterator<Item = &ProgramPhase> {
         let predicted = self.predictor.predicted().into_iter();
         let repeats = self.phases.repeats();
         predicted.filter(move |_| repeats).filter_map(|phase| self.phases.phase(phase))
@@ -182,7 +182,7 @@ impl Tracked {
 
     /// Seconds alone that it would gain in these seconds.
     pub(super) fn gain(&self, seconds: f64) -> f64 {
-        seconds * self.next().map_or(1.0, Phase::relative_speed)
+        seconds * self.next().map_or(1.0, ProgramPhase::relative_speed)
     }
 
     /// Its speed with this program, relative to alone; `None` if that is not known.
@@ -190,14 +190,14 @@ impl Tracked {
         self.next()?.relative_speed_with(other)
     }
 
-    fn next(&self) -> Option<&Phase> {
+    fn next(&self) -> Option<&ProgramPhase> {
         self.phases.phase(self.predictor.likeliest()?)
     }
 }
 
 /// A newcomer begins a concurrent region and starts at 0. The old programs keep only their lead
 /// over the least progress.
-pub(super) fn begin_region<'a>(old: impl Iterator<Item = &'a mut Tracked>, least: f64) {
+pub(super) fn begin_region<'a>(old: impl Iterator<Item = &'a mut TrackedProgram>, least: f64) {
     for tracked in old {
         let ahead = tracked.progress() - least;
         tracked.account.begin_region(ahead.max(0.0));
@@ -233,8 +233,8 @@ mod tests {
         SegmentConditions { valid, ..SegmentConditions::default() }
     }
 
-    fn learnt(segments: &[(u64, u64, bool)]) -> Tracked {
-        let mut tracked = Tracked::default();
+    fn learnt(segments: &[(u64, u64, bool)]) -> TrackedProgram {
+        let mut tracked = TrackedProgram::default();
         for (block, speed, valid) in segments {
             tracked.learn(&segment(*block, *speed), how(*valid), 1);
         }
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_phase_that_becomes_known_is_reported() {
-        let mut tracked = Tracked::default();
+        let mut tracked = TrackedProgram::default();
         let learns =
             [false, true, true].map(|valid| tracked.learn(&segment(1, 1), how(valid), 1).useful);
         assert_eq!(learns, [false, true, false]);
@@ -299,7 +299,7 @@ mod tests {
     /// The progress of a program without repeating phases is its time.
     #[test]
     fn a_program_without_repeating_phases_is_not_trained() {
-        let mut tracked = Tracked::default();
+        let mut tracked = TrackedProgram::default();
         let segments = (0..30).map(|block| segment(block, 1 + block % 3));
         let alone: f64 = segments.map(|segment| tracked.learn(&segment, how(false), 1).alone).sum();
         assert!((alone - 3.0).abs() < 1e-9, "{alone}");
@@ -313,7 +313,7 @@ mod tests {
             segment.in_lumps = true;
             segment
         };
-        let mut tracked = Tracked::default();
+        let mut tracked = TrackedProgram::default();
         for _ in 0..3 {
             let learnt = tracked.learn(&lumps(30.0), how(false), 1);
             assert_eq!(learnt, Learnt { alone: 0.0, useful: false });
@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn a_newcomer_lowers_all_by_the_least_progress() {
         let mut old = [5.0, 3.0, 4.5].map(|progress| {
-            let mut tracked = Tracked::default();
+            let mut tracked = TrackedProgram::default();
             tracked.add_progress(progress, 1.0);
             tracked
         });
@@ -349,7 +349,7 @@ mod tests {
             scene.samples = vec![sample];
             Segment::of(&scene.programs[0], &scene.world(), true).unwrap()
         };
-        let mut tracked = Tracked::default();
+        let mut tracked = TrackedProgram::default();
         for on_cpu in [50, 30, 0, 0] {
             tracked.add_progress(0.1, 2.0);
             tracked.counts_waits(&rest(on_cpu), 1);

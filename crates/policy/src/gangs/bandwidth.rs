@@ -92,7 +92,7 @@ pub(crate) const BANDWIDTH: Descriptor = Descriptor {
 
 /// Cuts units into gangs in which they are predicted to lose least.
 fn cut(units: &[Unit], cpus: usize, table: &Slowdowns, limits: Limits) -> Vec<Gang> {
-    let mut board = Board { units, cpus, table, limits, gangs: Vec::new() };
+    let mut board = GangBuilder { units, cpus, table, limits, gangs: Vec::new() };
     for unit in descending(units, |unit| unit.threads as f64) {
         board.assign(unit);
     }
@@ -102,25 +102,25 @@ fn cut(units: &[Unit], cpus: usize, table: &Slowdowns, limits: Limits) -> Vec<Ga
 }
 
 /// Gangs in the making.
-struct Board<'a> {
+struct GangBuilder<'a> {
     units: &'a [Unit],
     cpus: usize,
     table: &'a Slowdowns,
     limits: Limits,
-    gangs: Vec<Draft>,
+    gangs: Vec<GangDraft>,
 }
 
 /// A gang that is not complete yet.
-struct Draft {
+struct GangDraft {
     members: Vec<usize>,
-    /// See [`Board::worth`].
+    /// See [`GangBuilder::worth`].
     worth: f64,
 }
 
-impl Board<'_> {
+impl GangBuilder<'_> {
     /// Puts a unit into the gang where the least is lost.
     fn assign(&mut self, unit: usize) {
-        let with = |gang: &Draft| [&gang.members[..], &[unit]].concat();
+        let with = |gang: &GangDraft| [&gang.members[..], &[unit]].concat();
         let room = self.gangs.iter().enumerate().filter(|(_, gang)| self.fits(&with(gang)));
         let gains = room
             .take(self.limits.gangs)
@@ -130,7 +130,7 @@ impl Board<'_> {
         let (worth, count) = (self.total(), self.gangs.len() as f64);
         match best.filter(|(_, gain)| (worth + gain) / count >= (worth + 1.0) / (count + 1.0)) {
             Some((position, _)) => self.put(position, with(&self.gangs[position])),
-            None => self.gangs.push(Draft { members: vec![unit], worth: 1.0 }),
+            None => self.gangs.push(GangDraft { members: vec![unit], worth: 1.0 }),
         }
     }
 
@@ -176,7 +176,7 @@ impl Board<'_> {
 
     fn put(&mut self, position: usize, members: Vec<usize>) {
         let worth = self.worth(&members);
-        self.gangs[position] = Draft { members, worth };
+        self.gangs[position] = GangDraft { members, worth };
     }
 
     fn fits(&self, members: &[usize]) -> bool {
@@ -303,7 +303,7 @@ mod tests {
             let table = slowdowns();
             let (limits, gangs_so_far) = (Limits::DEFAULT, Vec::new());
             let board =
-                Board { units: &units, cpus: 8, table: &table, limits, gangs: gangs_so_far };
+                GangBuilder { units: &units, cpus: 8, table: &table, limits, gangs: gangs_so_far };
             prop_assert!(gangs.iter().all(|gang| board.fits(gang)));
             let worth: f64 = gangs.iter().map(|gang| board.worth(gang)).sum();
             prop_assert!(worth >= gangs.len() as f64 * (1.0 - LEAST), "{worth} in {gangs:?}");

@@ -44,17 +44,17 @@ pub fn binds_by_weight(topology: &Topology, cpus: &CpuSet) -> bool {
 }
 
 /// A policy with turns by weight.
-pub(crate) struct ByWeight {
+pub(crate) struct ByWeightPolicy {
     policy: Box<dyn Policy + Send>,
-    parts: BTreeMap<ProgramId, Part>,
+    parts: BTreeMap<ProgramId, TurnPart>,
     /// The programs as the policy sees them; kept to reuse its memory.
     shown: Vec<Program>,
 }
 
 /// A program's present part.
 #[derive(Clone, Copy, Debug)]
-struct Part {
-    role: Role,
+struct TurnPart {
+    role: TurnRole,
     /// The start of this part.
     since: Nanos,
     /// How long it was a filler before that.
@@ -67,43 +67,43 @@ struct Part {
 
 /// What a program is at present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
+enum TurnRole {
     /// It has its turn. It may be bound to the CPUs that the policy gave it.
     InTurn { bound: bool },
     /// It gets what others leave. It may have had a turn before.
     Filler { began: bool },
 }
 
-impl Role {
+impl TurnRole {
     fn turn(self) -> Turn {
         match self {
-            Role::InTurn { .. } => Turn::InTurn,
-            Role::Filler { .. } => Turn::Filler,
+            TurnRole::InTurn { .. } => Turn::InTurn,
+            TurnRole::Filler { .. } => Turn::Filler,
         }
     }
 
     /// Whether it has had a turn, or has one.
     fn began(self) -> bool {
         match self {
-            Role::InTurn { .. } => true,
-            Role::Filler { began } => began,
+            TurnRole::InTurn { .. } => true,
+            TurnRole::Filler { began } => began,
         }
     }
 }
 
-impl Part {
+impl TurnPart {
     /// How long it has been a filler.
     fn filled(&self, now: Nanos) -> Nanos {
         match self.role {
-            Role::Filler { .. } => self.filled + now.since(self.since),
-            Role::InTurn { .. } => self.filled,
+            TurnRole::Filler { .. } => self.filled + now.since(self.since),
+            TurnRole::InTurn { .. } => self.filled,
         }
     }
 }
 
-impl ByWeight {
-    pub(crate) fn new(policy: Box<dyn Policy + Send>) -> ByWeight {
-        ByWeight { policy, parts: BTreeMap::new(), shown: Vec::new() }
+impl ByWeightPolicy {
+    pub(crate) fn new(policy: Box<dyn Policy + Send>) -> ByWeightPolicy {
+        ByWeightPolicy { policy, parts: BTreeMap::new(), shown: Vec::new() }
     }
 
     /// A program as the inner policy sees it: a filler is frozen.
@@ -139,14 +139,14 @@ impl ByWeight {
         for (id, directive) in &mut plan.programs {
             if let (Directive::Run(settings), Some(part)) = (directive, self.parts.get_mut(id)) {
                 settings.cpus = settings.cpus.filter(|_| binds);
-                if let Role::InTurn { bound } = &mut part.role {
+                if let TurnRole::InTurn { bound } = &mut part.role {
                     *bound = settings.cpus.is_some();
                 }
             }
         }
-        let is_bound = |part: &Part| part.role == Role::InTurn { bound: true };
+        let is_bound = |part: &TurnPart| part.role == TurnRole::InTurn { bound: true };
         for (id, part) in self.parts.iter_mut().filter(|(_, part)| is_bound(part) && !binds) {
-            part.role = Role::InTurn { bound: false };
+            part.role = TurnRole::InTurn { bound: false };
             let (turn, thread_limit) = (Some(Turn::InTurn), part.thread_limit);
             plan.run(*id, Settings { turn, thread_limit, ..Settings::default() });
             plan.because(Some(*id), SharedReason::Turn);
@@ -163,17 +163,19 @@ impl ByWeight {
                 return Directive::Release;
             }
             // Whether it is bound follows.
-            Directive::Run(settings) => (Role::InTurn { bound: false }, settings.cpus, settings),
+            Directive::Run(settings) => {
+                (TurnRole::InTurn { bound: false }, settings.cpus, settings)
+            }
             Directive::Freeze => {
                 let thread_limit = before.and_then(|part| part.thread_limit);
                 let cpus = before.and_then(|part| part.cpus);
                 let began = before.is_some_and(|part| part.role.began());
-                (Role::Filler { began }, cpus, Settings { thread_limit, ..Settings::default() })
+                (TurnRole::Filler { began }, cpus, Settings { thread_limit, ..Settings::default() })
             }
         };
         let turn = role.turn();
         let stays = before.filter(|part| part.role.turn() == turn);
-        let part = Part {
+        let part = TurnPart {
             role,
             since: stays.map_or(now, |part| part.since),
             filled: match stays {
@@ -188,7 +190,7 @@ impl ByWeight {
     }
 }
 
-impl Policy for ByWeight {
+impl Policy for ByWeightPolicy {
     fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
         self.parts.retain(|id, _| world.program(*id).is_some());
         let mut shown = std::mem::take(&mut self.shown);
@@ -226,7 +228,7 @@ mod tests {
     use crate::gangs::minwait::Minwait;
     use crate::kind::Options;
 
-    fn turns(lab: &Lab<ByWeight>) -> Vec<(u16, Turn)> {
+    fn turns(lab: &Lab<ByWeightPolicy>) -> Vec<(u16, Turn)> {
         let turn = |(id, directive): &(ProgramId, Directive)| match directive {
             Directive::Run(Settings { turn: Some(turn), cpus: None, .. }) => (id.slot, *turn),
             other => panic!("{other:?}"),
@@ -239,7 +241,7 @@ mod tests {
     #[test]
     fn every_program_starts_at_once_and_turns_go_round() {
         use Turn::{Filler, InTurn};
-        let policy = ByWeight::new(Box::new(Minwait::new(&Options::default())));
+        let policy = ByWeightPolicy::new(Box::new(Minwait::new(&Options::default())));
         let programs = (0..3).map(|slot| program(slot, 2)).collect();
         let mut lab = Lab::new(policy, 2, programs);
         assert_eq!(turns(&lab), [(0, InTurn), (1, Filler), (2, Filler)]);
@@ -260,7 +262,7 @@ mod tests {
     #[test]
     fn the_limit_on_frozen_time_shortens_no_turn() {
         let options = Options { quantum: Nanos::from_secs(5), ..Options::default() };
-        let policy = ByWeight::new(Box::new(Minwait::new(&options)));
+        let policy = ByWeightPolicy::new(Box::new(Minwait::new(&options)));
         let mut lab = Lab::new(policy, 2, (0..40).map(|slot| program(slot, 2)).collect());
         assert_eq!(lab.next_wake(), Some(options.quantum));
         lab.wake();
@@ -270,7 +272,7 @@ mod tests {
     #[test]
     fn every_program_is_a_filler_until_its_turn() {
         use Turn::{Filler, InTurn};
-        let policy = ByWeight::new(Box::new(Fcfs::default()));
+        let policy = ByWeightPolicy::new(Box::new(Fcfs::default()));
         let mut lab = Lab::new(policy, 2, vec![program(0, 2), program(1, 2), program(2, 2)]);
         assert_eq!(turns(&lab), [(0, InTurn), (1, Filler), (2, Filler)]);
         lab.exit(0);
@@ -282,7 +284,7 @@ mod tests {
     /// Programs that share a turn are bound to CPUs where the machine has several caches.
     #[test]
     fn co_runners_in_turn_are_bound_on_several_caches() {
-        let cpus = |lab: &Lab<ByWeight>| -> Vec<(u16, Turn, Option<CpuSet>)> {
+        let cpus = |lab: &Lab<ByWeightPolicy>| -> Vec<(u16, Turn, Option<CpuSet>)> {
             let settings = |(id, directive): &(ProgramId, Directive)| match directive {
                 Directive::Run(Settings { turn: Some(turn), cpus, .. }) => (id.slot, *turn, *cpus),
                 other => panic!("{other:?}"),
@@ -292,7 +294,7 @@ mod tests {
             found
         };
         let (first, second) = (CpuSet::from_iter([0, 1]), CpuSet::from_iter([2, 3]));
-        let policy = ByWeight::new(Box::new(Minwait::new(&Options::default())));
+        let policy = ByWeightPolicy::new(Box::new(Minwait::new(&Options::default())));
         let mut lab = Lab::new(policy, 4, Vec::new());
         lab.scene.topology = Topology::regular(1, 2, 1, 2, 1);
         for (slot, threads) in [(0, 2), (1, 2), (2, 3)] {
@@ -315,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_program_that_may_not_be_frozen_takes_turns_too() {
-        let policy = ByWeight::new(Box::new(Minwait::new(&Options::default())));
+        let policy = ByWeightPolicy::new(Box::new(Minwait::new(&Options::default())));
         let fixed = |slot| Program { freezable: false, ..program(slot, 2) };
         let lab = Lab::new(policy, 2, vec![fixed(0), fixed(1)]);
         assert_eq!(turns(&lab), [(0, Turn::InTurn), (1, Turn::Filler)]);

@@ -61,15 +61,23 @@ impl Placement {
         }
     }
 
-    fn steps(self) -> &'static [Step] {
+    fn steps(self) -> &'static [DescentStep] {
         use Level::{L2, Llc, Package};
         match self {
-            Placement::Packed => {
-                &[Step::Domain(Package), SIBLINGS, Step::Domain(Llc), SPEED, Step::Domain(L2)]
-            }
-            Placement::Spread => {
-                &[SIBLINGS, Step::Domain(Package), Step::Domain(Llc), Step::Domain(L2), SPEED]
-            }
+            Placement::Packed => &[
+                DescentStep::Domain(Package),
+                SIBLINGS,
+                DescentStep::Domain(Llc),
+                SPEED,
+                DescentStep::Domain(L2),
+            ],
+            Placement::Spread => &[
+                SIBLINGS,
+                DescentStep::Domain(Package),
+                DescentStep::Domain(Llc),
+                DescentStep::Domain(L2),
+                SPEED,
+            ],
         }
     }
 
@@ -132,13 +140,13 @@ struct Slot {
 }
 
 /// One step of the descent.
-enum Step {
+enum DescentStep {
     Domain(Level),
     Rank(fn(&Slot) -> u16),
 }
 
-const SIBLINGS: Step = Step::Rank(|slot| slot.layer);
-const SPEED: Step = Step::Rank(|slot| slot.slowness);
+const SIBLINGS: DescentStep = DescentStep::Rank(|slot| slot.layer);
+const SPEED: DescentStep = DescentStep::Rank(|slot| slot.slowness);
 
 fn slots(topology: &Topology, free: &CpuSet, prefer: &CpuSet) -> Vec<Slot> {
     let cores = topology.cpus().iter().map(|cpu| usize::from(cpu.group(Level::Core)) + 1).max();
@@ -171,7 +179,7 @@ fn choose(
     mut slots: Vec<Slot>,
     mut needed: usize,
     placement: Placement,
-    steps: &[Step],
+    steps: &[DescentStep],
     chosen: &mut CpuSet,
 ) {
     match steps.split_first() {
@@ -182,14 +190,14 @@ fn choose(
                 chosen.insert(slot.id);
             }
         }
-        Some((Step::Rank(rank), rest)) => {
+        Some((DescentStep::Rank(rank), rest)) => {
             for class in divided(slots, rank) {
                 let share = needed.min(class.len());
                 needed -= share;
                 choose(class, share, placement, rest, chosen);
             }
         }
-        Some((Step::Domain(level), rest)) => {
+        Some((DescentStep::Domain(level), rest)) => {
             let domains = divided(slots, |slot| slot.groups[*level as usize]);
             let shares = placement.shares(&domains, needed);
             for (domain, share) in domains.into_iter().zip(shares) {

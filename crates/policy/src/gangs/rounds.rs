@@ -68,7 +68,7 @@ pub(crate) struct Rounds {
     queue: BTreeMap<ProgramId, u64>,
     /// The latest number that was given.
     number: u64,
-    turn: Option<Turn>,
+    turn: Option<GangTurn>,
     round: u64,
     /// The latest number when the round began.
     round_began: u64,
@@ -76,7 +76,7 @@ pub(crate) struct Rounds {
 
 /// The present turn, and the world for which it was planned.
 #[derive(Debug)]
-struct Turn {
+struct GangTurn {
     gang: Vec<ProgramId>,
     /// The programs that were told to run: the gang, and those that backfill.
     running: BTreeSet<ProgramId>,
@@ -238,7 +238,7 @@ impl Rounds {
             let news = before.chain(newcomers.iter().copied()).chain(self.denied.take());
             freeze_others(&cutting, news.filter(|id| !running.contains(id)), plan);
             let members = cutting.gangs[turn].iter().flat_map(|(unit, _)| units[*unit].ids());
-            self.turn = Some(Turn {
+            self.turn = Some(GangTurn {
                 gang: members.collect(),
                 running,
                 ends,

@@ -54,8 +54,8 @@ use cosched_core::{
 use super::params;
 use crate::common::unit::Unit;
 use crate::kind::Options;
-use choice::Choice;
-use curve::{Curve, ProgressUnit};
+use choice::LimitInput;
+use curve::{Curve, SpeedUnit};
 pub use reasons::LimitReason;
 
 /// The measurements of progress.
@@ -69,8 +69,8 @@ pub(crate) type QuantaPerRound = fn(&[usize], usize) -> f64;
 pub(crate) struct ThreadLimits {
     turns: QuantaPerRound,
     quantum: Nanos,
-    programs: BTreeMap<ProgramId, Known>,
-    trial: Option<Trial>,
+    programs: BTreeMap<ProgramId, MalleableProgram>,
+    trial: Option<LimitTrial>,
     /// When the next trial may begin; `None`: before the first decision.
     next_trial: Option<Nanos>,
     /// How many CPUs each program counted for at the last decision.
@@ -80,7 +80,7 @@ pub(crate) struct ThreadLimits {
 
 /// What is known of a malleable program.
 #[derive(Clone, Debug)]
-struct Known {
+struct MalleableProgram {
     /// The most threads that it requested since the last decision.
     requested: u16,
     /// Its last thread limit.
@@ -97,7 +97,7 @@ struct Known {
     /// How long it had run at the last reading.
     ran: Nanos,
     /// Progress, and the running time in which it was made, while that time is too short.
-    gathered: Option<(ProgressUnit, f64)>,
+    gathered: Option<(SpeedUnit, f64)>,
     over: Nanos,
     curve: Curve,
     alone: Option<Speedup>,
@@ -109,16 +109,16 @@ struct Known {
 
 /// A trial: one program has another count, to be measured.
 #[derive(Clone, Copy, Debug)]
-struct Trial {
+struct LimitTrial {
     program: ProgramId,
     threads: u16,
     before: u16,
     began: Nanos,
 }
 
-impl Known {
-    fn new(program: &Program, loaded: Nanos) -> Known {
-        Known {
+impl MalleableProgram {
+    fn new(program: &Program, loaded: Nanos) -> MalleableProgram {
+        MalleableProgram {
             requested: program.requested,
             allowed: None,
             loading: program.ran < loaded,
@@ -189,7 +189,7 @@ impl ThreadLimits {
             match *cause {
                 Cause::Arrived(id) => {
                     let Some(program) = world.program(id).filter(|p| p.malleable) else { continue };
-                    self.programs.insert(id, Known::new(program, self.params.loaded));
+                    self.programs.insert(id, MalleableProgram::new(program, self.params.loaded));
                 }
                 Cause::Exited(id, _) => {
                     self.programs.remove(&id);
@@ -290,7 +290,8 @@ impl ThreadLimits {
         let now: Option<Vec<u16>> = slots.iter().map(|(_, id)| self.standing(*id)).collect();
         let before = self.trial;
         let is_tried = self.trial_goes_on(world.now);
-        let known: Vec<&Known> = slots.iter().map(|(_, id)| &self.programs[id]).collect();
+        let known: Vec<&MalleableProgram> =
+            slots.iter().map(|(_, id)| &self.programs[id]).collect();
         let limit = u16::try_from(cpus).unwrap_or(u16::MAX).max(1);
         let most: Vec<u16> = known.iter().map(|known| known.requested.clamp(1, limit)).collect();
 
@@ -305,7 +306,7 @@ impl ThreadLimits {
         };
         let speed = |i: usize, threads: u16| known[i].speed(threads);
         let (speed, turns, params) = (&speed, &turns, &self.params);
-        let choice = Choice { most: &most, cpus, speed, turns, programs, params };
+        let choice = LimitInput { most: &most, cpus, speed, turns, programs, params };
         let mut chosen = choice.best(now.as_deref());
 
         let trial =
@@ -341,7 +342,7 @@ impl ThreadLimits {
 
     /// Ends the trial if it is measured, or cannot be any more. Returns whether one is under way.
     fn trial_goes_on(&mut self, now: Nanos) -> bool {
-        let Some(Trial { program, threads, began, .. }) = self.trial else { return false };
+        let Some(LimitTrial { program, threads, began, .. }) = self.trial else { return false };
         let took = now.since(began);
         let goes_on = self.programs.get_mut(&program).is_some_and(|known| {
             let is_read = known.curve.read(threads).is_some_and(|(_, at)| at > began);
@@ -365,7 +366,7 @@ impl ThreadLimits {
         most: &[u16],
         chosen: &[u16],
         now: Nanos,
-    ) -> Option<Trial> {
+    ) -> Option<LimitTrial> {
         let params::ThreadLimitParams { of_a_trial, pause, fresh, .. } = self.params;
         let next = *self.next_trial.get_or_insert(now + self.quantum * (of_a_trial * pause));
         if now < next {
@@ -378,7 +379,7 @@ impl ThreadLimits {
             let others = counts.into_iter().filter(|n| *n > 0 && n != threads);
             let other =
                 others.filter(|n| !known.curve.is_fresh(*n, now, fresh)).find(|_| settled)?;
-            let trial = Trial { program: *id, threads: other, before: *threads, began: now };
+            let trial = LimitTrial { program: *id, threads: other, before: *threads, began: now };
             Some((known.tried, trial))
         });
         trials.min_by_key(|(tried, trial)| (*tried, trial.program)).map(|(_, trial)| trial)
@@ -389,12 +390,12 @@ impl ThreadLimits {
         &mut self,
         id: ProgramId,
         threads: u16,
-        [ended, begun]: [Option<Trial>; 2],
+        [ended, begun]: [Option<LimitTrial>; 2],
         world: &World<'_>,
         plan: &mut Plan,
     ) {
         let Some(known) = self.programs.get_mut(&id) else { return };
-        let is_its = |trial: Option<Trial>| trial.is_some_and(|trial| trial.program == id);
+        let is_its = |trial: Option<LimitTrial>| trial.is_some_and(|trial| trial.program == id);
         let changed = known.allowed.replace(threads) != Some(threads);
         known.settling |= changed;
         known.light &= threads > 1;

@@ -42,7 +42,7 @@ impl ThreadTotals {
 }
 
 /// One interval of a program, with the decision at its end.
-pub(super) struct Round<'a> {
+pub(super) struct ShufflingRound<'a> {
     pub(super) options: &'a ShufflingOptions,
     pub(super) params: &'a Params,
     /// The CPUs of each socket.
@@ -94,7 +94,7 @@ impl Shuffle {
     }
 }
 
-impl Round<'_> {
+impl ShufflingRound<'_> {
     /// Decides on groups. `homes` has the present sockets of threads. `None`: there are no two
     /// distinguishable threads.
     pub(super) fn decide(&self, homes: &Homes, world: &World<'_>) -> Option<IntervalResult> {

@@ -5,7 +5,7 @@
 //! move it. Threads that were divided evenly give it none. If a trial only took the masks back, it
 //! would compare groups with what is left of them, and a program that is slower in groups would
 //! stay in them. A thread is therefore first bound to the socket where it was when it was bound
-//! ([`Tracked::release`]). It is released a moment later ([`Tracked::part`]).
+//! ([`ShuffledProgram::release`]). It is released a moment later ([`ShuffledProgram::part`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::round::{Shuffle, ThreadTotals, socket_of};
 
 /// What is known of a program.
 #[derive(Debug)]
-pub(super) struct Tracked {
+pub(super) struct ShuffledProgram {
     /// Samples of its threads since the last decision, and the time of that decision.
     pub(super) totals: BTreeMap<ThreadId, ThreadTotals>,
     pub(super) since: Nanos,
@@ -42,9 +42,9 @@ pub(super) struct Tracked {
     pub(super) helped: Option<bool>,
 }
 
-impl Tracked {
-    pub(super) fn new(now: Nanos) -> Tracked {
-        Tracked {
+impl ShuffledProgram {
+    pub(super) fn new(now: Nanos) -> ShuffledProgram {
+        ShuffledProgram {
             totals: BTreeMap::new(),
             since: now,
             homes: Homes::new(),

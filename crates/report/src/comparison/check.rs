@@ -10,13 +10,13 @@ use cosched_workload::{BarrierMode, shown};
 
 use super::{Compared, Comparison, Incomparable, RoundFigures};
 use crate::after;
-use crate::variant::Variant;
+use crate::variant::VariantRuns;
 
 /// The largest possible figure: no time is longer than thirty years, and no ratio is larger.
 const LARGEST: f64 = 1e9;
 
 /// The field with an impossible value, and what is wrong with it.
-pub(super) type Fault = (String, String);
+pub(super) type ComparisonFault = (String, String);
 
 /// The machine of a run, in words.
 fn machine_in_words(run: &RunResult) -> String {
@@ -27,7 +27,7 @@ fn machine_in_words(run: &RunResult) -> String {
 }
 
 /// Checks that the runs are samples of the same thing.
-pub(super) fn alike(variants: &[Variant]) -> Result<(), Incomparable> {
+pub(super) fn alike(variants: &[VariantRuns]) -> Result<(), Incomparable> {
     let Some((first, model)) =
         variants.first().and_then(|variant| Some((variant, variant.runs.first()?)))
     else {
@@ -50,7 +50,7 @@ pub(super) fn alike(variants: &[Variant]) -> Result<(), Incomparable> {
                 return Err(Incomparable::Settings { variant: variant.name.clone(), setting });
             }
             if machine_in_words(run) != machine_in_words(model) {
-                let of = |variant: &Variant, run: &RunResult| {
+                let of = |variant: &VariantRuns, run: &RunResult| {
                     (variant.name.clone(), machine_in_words(run))
                 };
                 return Err(Incomparable::Machines {
@@ -68,9 +68,9 @@ pub(super) fn alike(variants: &[Variant]) -> Result<(), Incomparable> {
 
 /// Checks that every program does the same work in two runs with programs of the same names.
 fn differ(
-    first: &Variant,
+    first: &VariantRuns,
     model: &RunResult,
-    variant: &Variant,
+    variant: &VariantRuns,
     run: &RunResult,
 ) -> Result<(), Incomparable> {
     let pairs = model.programs.iter().zip(&run.programs);
@@ -157,7 +157,7 @@ fn waiting(program: &ProgramResult) -> Option<(BarrierMode, Option<&String>)> {
 }
 
 /// Checks that a printed comparison has no impossible values.
-pub(super) fn printed(comparison: &Comparison) -> Result<(), Fault> {
+pub(super) fn printed(comparison: &Comparison) -> Result<(), ComparisonFault> {
     let cpus = comparison.machine.cpus;
     if !(1..=MAX_CPUS).contains(&cpus) {
         return fault("machine.cpus", format!("is {cpus}, but can be 1 to {MAX_CPUS}"));
@@ -187,7 +187,7 @@ pub(super) fn printed(comparison: &Comparison) -> Result<(), Fault> {
     Ok(())
 }
 
-fn figures(at: &str, variant: &Compared) -> Result<(), Fault> {
+fn figures(at: &str, variant: &Compared) -> Result<(), ComparisonFault> {
     let against = variant.against.as_ref();
     let figures = [
         ("total_seconds", Some(variant.total_seconds)),
@@ -214,7 +214,7 @@ fn figures(at: &str, variant: &Compared) -> Result<(), Fault> {
     Ok(())
 }
 
-fn samples(at: &str, samples: &RoundFigures, rounds: usize) -> Result<(), Fault> {
+fn samples(at: &str, samples: &RoundFigures, rounds: usize) -> Result<(), ComparisonFault> {
     fn all(samples: &[f64]) -> Vec<Option<f64>> {
         samples.iter().copied().map(Some).collect()
     }
@@ -240,13 +240,13 @@ fn samples(at: &str, samples: &RoundFigures, rounds: usize) -> Result<(), Fault>
     Ok(())
 }
 
-fn number(field: &str, figure: f64) -> Result<(), Fault> {
+fn number(field: &str, figure: f64) -> Result<(), ComparisonFault> {
     match (0.0..=LARGEST).contains(&figure) {
         true => Ok(()),
         false => fault(field, format!("is {figure:e}, but can be 0 to {LARGEST:e}")),
     }
 }
 
-fn fault<T>(field: &str, what: String) -> Result<T, Fault> {
+fn fault<T>(field: &str, what: String) -> Result<T, ComparisonFault> {
     Err((field.to_owned(), what))
 }

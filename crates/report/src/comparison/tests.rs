@@ -7,9 +7,9 @@ use cosched_results::result::{
 use super::*;
 use crate::testkit;
 
-fn variant(name: &str, totals: &[f64]) -> Variant {
+fn variant(name: &str, totals: &[f64]) -> VariantRuns {
     let run = |total: &f64| RunResult { total_seconds: *total, ..testkit::gang() };
-    Variant { name: name.into(), runs: totals.iter().map(run).collect() }
+    VariantRuns { name: name.into(), runs: totals.iter().map(run).collect() }
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn a_verdict_takes_seven_rounds() {
 fn runs_of_different_programs_or_rounds_are_not_compared() {
     let mut other = variant("gang", &[1.0]);
     other.runs[0].programs[0].name = "something else".into();
-    let why = |variants: &[Variant]| Comparison::of(variants).unwrap_err();
+    let why = |variants: &[VariantRuns]| Comparison::of(variants).unwrap_err();
     assert_eq!(why(&[variant("linux", &[2.0]), other]), Incomparable::Programs);
     let more = [variant("linux", &[2.0, 2.0]), variant("gang", &[1.0])];
     assert_eq!(why(&more), Incomparable::Rounds);
@@ -95,7 +95,7 @@ fn the_longest_wait_counts_the_time_before_a_start() {
         program.started_seconds = Some(from);
         program.timeline = vec![TimelineEntry(from, from + 0.3, None)];
     }
-    let variant = Variant { name: "fcfs".into(), runs: vec![fcfs] };
+    let variant = VariantRuns { name: "fcfs".into(), runs: vec![fcfs] };
     let compared = Comparison::of(&[variant]).unwrap();
     let longest = compared.variants[0].longest_wait_seconds.map(|wait| wait.value);
     assert_eq!(longest, Some(0.3));
@@ -192,7 +192,7 @@ fn programs_with_other_work_are_not_compared() {
         });
         variant
     };
-    let heavy = Variant { name: "heavy".into(), ..weighted(2.0) };
+    let heavy = VariantRuns { name: "heavy".into(), ..weighted(2.0) };
     assert_eq!(
         Comparison::of(&[weighted(1.0), heavy]).unwrap_err().to_string(),
         "b is `b` with weight 1 in gang, and `b` with weight 2 in heavy"

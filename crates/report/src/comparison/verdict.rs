@@ -120,7 +120,7 @@ impl Comparison {
         let own_is_first = own.against.is_none();
         let pair = if own_is_first { self.pair(other, own) } else { self.pair(own, other) };
         let interval = pair.as_ref().and_then(|pair| pair.ratio.interval);
-        let (Some(Pair { ratio, verdict, .. }), Some((low, high))) = (pair, interval) else {
+        let (Some(VariantPair { ratio, verdict, .. }), Some((low, high))) = (pair, interval) else {
             return format!("no clear difference from {own_name}");
         };
         let factor = if own_is_first { ratio.value } else { 1.0 / ratio.value };
@@ -147,7 +147,7 @@ impl Comparison {
 
     /// The total time of a variant relative to that of another one: what the document has of it,
     /// else computed from the rounds.
-    fn pair<'a>(&self, variant: &'a Compared, other: &'a Compared) -> Option<Pair<'a>> {
+    fn pair<'a>(&self, variant: &'a Compared, other: &'a Compared) -> Option<VariantPair<'a>> {
         let failed_alike = variant.failed == other.failed;
         let known = variant.against.as_ref().filter(|against| against.variant == other.name);
         let (ratio, verdict, failed_alike) = match known {
@@ -159,7 +159,7 @@ impl Comparison {
             }
         };
         let (variant, other) = (&variant.name, &other.name);
-        (ratio.value > 0.0).then_some(Pair { variant, other, ratio, verdict, failed_alike })
+        (ratio.value > 0.0).then_some(VariantPair { variant, other, ratio, verdict, failed_alike })
     }
 
     /// What makes the sentence less sure.
@@ -184,7 +184,7 @@ impl Comparison {
 }
 
 /// Two variants, and what their total times show.
-struct Pair<'a> {
+struct VariantPair<'a> {
     variant: &'a str,
     other: &'a str,
     /// The total time of `variant` divided by that of `other`.
@@ -193,11 +193,11 @@ struct Pair<'a> {
     failed_alike: bool,
 }
 
-impl Pair<'_> {
+impl VariantPair<'_> {
     /// The pair in a line; `None` with too few rounds for a verdict. On a busy machine it is only
     /// told what was measured.
     fn sentence(&self, is_busy: bool) -> Option<String> {
-        let Pair { variant, other, ratio, .. } = self;
+        let VariantPair { variant, other, ratio, .. } = self;
         let (low, high) = ratio.interval?;
         let range = by_rounds(ratio.value, (low, high));
         let what = match self.verdict {
@@ -265,16 +265,16 @@ mod tests {
     use cosched_results::result::RunResult;
 
     use super::*;
-    use crate::{Variant, testkit};
+    use crate::{VariantRuns, testkit};
 
     const SEVEN: [f64; 7] = [4.0, 4.1, 4.2, 4.05, 4.15, 4.1, 4.1];
 
-    fn variant(name: &str, factor: f64, totals: &[f64]) -> Variant {
+    fn variant(name: &str, factor: f64, totals: &[f64]) -> VariantRuns {
         let run = |total: &f64| RunResult { total_seconds: total * factor, ..testkit::gang() };
-        Variant { name: name.into(), runs: totals.iter().map(run).collect() }
+        VariantRuns { name: name.into(), runs: totals.iter().map(run).collect() }
     }
 
-    fn said(variants: &[Variant]) -> String {
+    fn said(variants: &[VariantRuns]) -> String {
         Comparison::of(variants).unwrap().verdict().unwrap()
     }
 

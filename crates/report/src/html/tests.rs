@@ -5,15 +5,15 @@ use cosched_results::result::{
     MachineDescription, NONE, RunResult, SIMULATED, Simulation, TimelineEntry,
 };
 
-use crate::{Comparison, Report, Variant, testkit};
+use crate::{Comparison, Report, VariantRuns, testkit};
 
-fn report(variants: Vec<Variant>) -> Report {
+fn report(variants: Vec<VariantRuns>) -> Report {
     let comparison = Comparison::of(&variants).ok();
     Report { title: "jobs".into(), notes: Vec::new(), comparison, variants, window: None }
 }
 
-fn variant(name: &str, run: RunResult) -> Variant {
-    Variant { name: name.into(), runs: vec![run] }
+fn variant(name: &str, run: RunResult) -> VariantRuns {
+    VariantRuns { name: name.into(), runs: vec![run] }
 }
 
 #[test]

@@ -135,13 +135,13 @@ pub fn compared(comparison: &Comparison) -> Vec<Panel> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Variant, testkit};
+    use crate::{VariantRuns, testkit};
 
     #[test]
     fn a_figure_that_no_variant_has_is_not_shown() {
-        let variant = |name: &str, run| Variant { name: name.into(), runs: vec![run] };
+        let variant = |name: &str, run| VariantRuns { name: name.into(), runs: vec![run] };
         let variants = [variant("linux", testkit::linux()), variant("gang", testkit::gang())];
-        let ids = |variants: &[Variant]| -> Vec<&'static str> {
+        let ids = |variants: &[VariantRuns]| -> Vec<&'static str> {
             compared(&Comparison::of(variants).unwrap()).iter().map(|panel| panel.id).collect()
         };
         assert!(ids(&variants).contains(&"solo-sum"));
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_sentence_only_explains_what_is_in_its_picture() {
-        let variant = |name: &str, run| Variant { name: name.into(), runs: vec![run] };
+        let variant = |name: &str, run| VariantRuns { name: name.into(), runs: vec![run] };
         let mut undone = testkit::gang();
         undone.metrics.mean_turnaround_seconds = None;
         let variants = [variant("linux", testkit::linux()), variant("gang", undone)];

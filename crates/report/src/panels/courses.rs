@@ -27,14 +27,14 @@ pub struct Course {
     /// Its name.
     pub name: String,
     /// In order of time.
-    pub changes: Vec<Point>,
+    pub changes: Vec<CoursePoint>,
     /// Until when the last one holds, seconds.
     pub end: f64,
 }
 
 /// A change, and the figures from then on.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Point {
+pub struct CoursePoint {
     /// When, seconds.
     pub at: f64,
     /// Both shares, 0 to 1.
@@ -50,22 +50,22 @@ pub struct Point {
     /// Why it changed, in words.
     pub why: String,
     /// The result of a trial, and of which setting.
-    pub mark: Option<(Mark, usize)>,
+    pub mark: Option<(TrialMark, usize)>,
 }
 
 /// The result of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
+pub enum TrialMark {
     /// The setting is kept.
     Kept,
     /// The earlier setting is restored.
     PutBack,
 }
 
-impl Mark {
+impl TrialMark {
     /// Both, with their words.
-    pub const ALL: [(Mark, &'static str); 2] =
-        [(Mark::Kept, "kept"), (Mark::PutBack, "earlier restored")];
+    pub const ALL: [(TrialMark, &'static str); 2] =
+        [(TrialMark::Kept, "kept"), (TrialMark::PutBack, "earlier restored")];
 }
 
 impl Courses {
@@ -82,7 +82,7 @@ impl Course {
     /// The rows of a table. Of many changes, only the first and the last ones, and how many are
     /// left out.
     fn rows(&self) -> Vec<Vec<String>> {
-        let row = |point: &Point| {
+        let row = |point: &CoursePoint| {
             let share = |share: f64| format!("{:.0} %", 100.0 * share);
             let [first, second] = point.shares.map(share);
             let from = format!("{:.3} s", point.at);
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn of_many_changes_a_table_has_the_first_and_the_last() {
-        let point = |i| Point {
+        let point = |i| CoursePoint {
             at: f64::from(i),
             shares: [0.84, 0.16],
             level: 200.0,

@@ -5,14 +5,14 @@ use cosched_core::Actuator;
 use cosched_policy::reasons::FaithfulReason;
 use cosched_results::result::RunResult;
 
-use super::courses::{Course, Courses, Mark, Point};
+use super::courses::{Course, CoursePoint, Courses, TrialMark};
 use super::panel::{Panel, Plot};
-use crate::treatment::{self, Change};
+use crate::treatment::{self, TreatmentChange};
 
 /// Lock contention, scaling factor and slice of each program, and how its threads were scheduled.
 /// The figures are those of the decisions, which only change when they move by a row of the table.
 pub(super) fn treatment(run: &RunResult) -> Option<Panel> {
-    let changes: Vec<(usize, Vec<Change>)> = (0..run.programs.len())
+    let changes: Vec<(usize, Vec<TreatmentChange>)> = (0..run.programs.len())
         .map(|slot| (slot, treatment::changes(run, slot)))
         .filter(|(_, changes)| !changes.is_empty())
         .collect();
@@ -21,7 +21,7 @@ pub(super) fn treatment(run: &RunResult) -> Option<Panel> {
         known().any(|now| now.in_force == Some(*actuator) || now.tried == Some(*actuator))
     };
     let actuators: Vec<Actuator> = Actuator::ALL.into_iter().filter(is_there).collect();
-    let course = |(slot, changes): &(usize, Vec<Change>)| {
+    let course = |(slot, changes): &(usize, Vec<TreatmentChange>)| {
         let program = &run.programs[*slot];
         Course {
             name: program.name.clone(),
@@ -55,11 +55,11 @@ pub(super) fn treatment(run: &RunResult) -> Option<Panel> {
     })
 }
 
-fn point(change: &Change, actuators: &[Actuator]) -> Option<Point> {
+fn point(change: &TreatmentChange, actuators: &[Actuator]) -> Option<CoursePoint> {
     let chosen = change.now.chosen?;
     let place =
         |actuator: Option<Actuator>| actuators.iter().position(|known| Some(*known) == actuator);
-    Some(Point {
+    Some(CoursePoint {
         at: change.at.as_secs_f64(),
         shares: [chosen.lock_contention, chosen.scaling_factor()],
         level: 1e3 * chosen.slice.as_secs_f64(),
@@ -69,10 +69,10 @@ fn point(change: &Change, actuators: &[Actuator]) -> Option<Point> {
         why: change.because(),
         mark: change.whys.iter().find_map(|why| match why.read()? {
             FaithfulReason::Kept { actuator, .. } => {
-                place(Some(actuator)).map(|actuator| (Mark::Kept, actuator))
+                place(Some(actuator)).map(|actuator| (TrialMark::Kept, actuator))
             }
             FaithfulReason::PutBack { actuator, .. } => {
-                place(Some(actuator)).map(|actuator| (Mark::PutBack, actuator))
+                place(Some(actuator)).map(|actuator| (TrialMark::PutBack, actuator))
             }
             _ => None,
         }),
@@ -95,7 +95,7 @@ mod tests {
         let [a, b] = &courses.rows[..] else { panic!("{courses:?}") };
         assert_eq!(courses.actuators, ["original", "slice", "batch-slice"]);
         let marks: Vec<_> = a.changes.iter().map(|point| point.mark).collect();
-        assert_eq!(marks, [None, None, Some((Mark::Kept, 1)), Some((Mark::PutBack, 2))]);
+        assert_eq!(marks, [None, None, Some((TrialMark::Kept, 1)), Some((TrialMark::PutBack, 2))]);
         let actuators: Vec<_> =
             a.changes.iter().map(|point| (point.actuator.unwrap(), point.tried)).collect();
         assert_eq!(actuators, [(0, None), (0, Some(1)), (1, Some(2)), (1, None)]);

@@ -5,7 +5,7 @@ use cosched_core::{Reason, Why};
 use cosched_policy::reasons::ShufflingReason;
 use cosched_results::result::RunResult;
 
-use super::courses::{Course, Courses, Point};
+use super::courses::{Course, CoursePoint, Courses};
 use super::panel::{Panel, Plot};
 use crate::words;
 
@@ -21,7 +21,7 @@ pub(super) fn shuffles(run: &RunResult) -> Option<Panel> {
             let own = decision.reasons.iter().filter(is_own);
             own.filter_map(move |reason| point(decision.at_seconds, &reason.why))
         });
-        let changes: Vec<Point> = points.collect();
+        let changes: Vec<CoursePoint> = points.collect();
         let end = program.timeline.last().map_or(run.total_seconds, |span| span.1);
         (!changes.is_empty()).then(|| Course { name: program.name.clone(), changes, end })
     };
@@ -46,7 +46,7 @@ pub(super) fn shuffles(run: &RunResult) -> Option<Panel> {
 
 /// The figures of a reason. Trials have none: threads only change their groups if a trial's groups
 /// are kept, or the earlier ones are not.
-fn point(at: f64, why: &Why) -> Option<Point> {
+fn point(at: f64, why: &Why) -> Option<CoursePoint> {
     let (shares, level, in_force) = match why.read()? {
         ShufflingReason::Shuffled { moved, groups, lock_time, before, .. } => {
             ([lock_time, before.min(1.0)], f64::from(moved), format!("{groups} groups"))
@@ -56,7 +56,7 @@ fn point(at: f64, why: &Why) -> Option<Point> {
         _ => return None,
     };
     let why = words::reason(why);
-    Some(Point { at, shares, level, actuator: None, tried: None, in_force, why, mark: None })
+    Some(CoursePoint { at, shares, level, actuator: None, tried: None, in_force, why, mark: None })
 }
 
 #[cfg(test)]

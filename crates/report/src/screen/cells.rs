@@ -9,19 +9,19 @@ use crate::history::nanos;
 use crate::{treatment, words};
 
 /// A column: its name, its meaning, and its smallest width.
-struct Column {
+struct ScreenColumn {
     name: &'static str,
     meaning: &'static str,
     least: usize,
     right: bool,
 }
 
-const fn left(name: &'static str, least: usize, meaning: &'static str) -> Column {
-    Column { name, meaning, least, right: false }
+const fn left(name: &'static str, least: usize, meaning: &'static str) -> ScreenColumn {
+    ScreenColumn { name, meaning, least, right: false }
 }
 
-const fn right(name: &'static str, least: usize, meaning: &'static str) -> Column {
-    Column { name, meaning, least, right: true }
+const fn right(name: &'static str, least: usize, meaning: &'static str) -> ScreenColumn {
+    ScreenColumn { name, meaning, least, right: true }
 }
 
 const COUNT: usize = 19;
@@ -44,7 +44,7 @@ const PROGRESS: usize = 16;
 const SLOWED: usize = 17;
 const WHY: usize = 18;
 
-const COLUMNS: [Column; COUNT] = [
+const COLUMNS: [ScreenColumn; COUNT] = [
     left("PROGRAM", 7, "its name"),
     left(
         "STATE",

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use super::{Drawing, LINE, Scale, legend, names_width, short};
-use crate::panels::{Course, Courses, Mark, Point};
+use crate::panels::{Course, CoursePoint, Courses, TrialMark};
 
 /// The heights of the two bands and of a lane, and the gap between them.
 const SHARES: f64 = 48.0;
@@ -31,9 +31,9 @@ pub(super) fn draw(courses: &Courses, width: f64) -> Drawing {
     for ((name, key), (x, y)) in keys.into_iter().zip(places) {
         let (from, to, middle) = (x, x + 14.0, y + 12.0);
         match key {
-            Key::Line(class) => drawing.line((from, middle), (to, middle), class),
-            Key::Block(class) => drawing.rect((from, y + 6.0), (14.0, 12.0), class, name),
-            Key::Mark(mark) => draw_mark(&mut drawing, (x + 7.0, middle), mark, name),
+            LegendKey::Line(class) => drawing.line((from, middle), (to, middle), class),
+            LegendKey::Block(class) => drawing.rect((from, y + 6.0), (14.0, 12.0), class, name),
+            LegendKey::Mark(mark) => draw_mark(&mut drawing, (x + 7.0, middle), mark, name),
         }
         drawing.text(x + 19.0, y + 16.0, "start", "ink", name);
     }
@@ -46,26 +46,29 @@ pub(super) fn draw(courses: &Courses, width: f64) -> Drawing {
 }
 
 /// The shape of a key.
-enum Key {
+enum LegendKey {
     Line(&'static str),
     Block(&'static str),
-    Mark(Mark),
+    Mark(TrialMark),
 }
 
 /// Keys for the shapes that are in the picture.
-fn keys(courses: &Courses) -> Vec<(&'static str, Key)> {
-    let any =
-        |is: &dyn Fn(&Point) -> bool| courses.rows.iter().flat_map(|row| &row.changes).any(is);
-    let mut keys: Vec<(&str, Key)> =
-        courses.shares.into_iter().zip(CURVES.map(Key::Line)).collect();
-    keys.push((courses.level.0, Key::Line(LEVELS)));
+fn keys(courses: &Courses) -> Vec<(&'static str, LegendKey)> {
+    let any = |is: &dyn Fn(&CoursePoint) -> bool| {
+        courses.rows.iter().flat_map(|row| &row.changes).any(is)
+    };
+    let mut keys: Vec<(&str, LegendKey)> =
+        courses.shares.into_iter().zip(CURVES.map(LegendKey::Line)).collect();
+    keys.push((courses.level.0, LegendKey::Line(LEVELS)));
     keys.extend(
-        any(&|point| point.actuator.is_some()).then_some(("in force", Key::Block(IN_FORCE))),
+        any(&|point| point.actuator.is_some()).then_some(("in force", LegendKey::Block(IN_FORCE))),
     );
-    keys.extend(any(&|point| point.tried.is_some()).then_some(("on trial", Key::Block(ON_TRIAL))));
-    for (mark, says) in Mark::ALL {
+    keys.extend(
+        any(&|point| point.tried.is_some()).then_some(("on trial", LegendKey::Block(ON_TRIAL))),
+    );
+    for (mark, says) in TrialMark::ALL {
         let found = any(&|point| point.mark.is_some_and(|(found, _)| found == mark));
-        keys.extend(found.then_some((says, Key::Mark(mark))));
+        keys.extend(found.then_some((says, LegendKey::Mark(mark))));
     }
     keys
 }
@@ -108,16 +111,16 @@ impl Bands<'_> {
     }
 
     /// Where the change at this position ends.
-    fn until(&self, points: &[(Point, f64)], i: usize) -> f64 {
+    fn until(&self, points: &[(CoursePoint, f64)], i: usize) -> f64 {
         points.get(i + 1).map_or(self.along.at(self.row.end), |(_, next)| *next)
     }
 
     fn curve(
         &self,
         drawing: &mut Drawing,
-        points: &[(Point, f64)],
+        points: &[(CoursePoint, f64)],
         class: &str,
-        height: impl Fn(&Point) -> f64,
+        height: impl Fn(&CoursePoint) -> f64,
     ) {
         let mut path = String::new();
         for (i, (point, x)) in points.iter().enumerate() {
@@ -129,7 +132,7 @@ impl Bands<'_> {
     }
 
     /// The settings in force and on trial, and above them the results of trials.
-    fn lanes(&self, drawing: &mut Drawing, points: &[(Point, f64)], top: f64) {
+    fn lanes(&self, drawing: &mut Drawing, points: &[(CoursePoint, f64)], top: f64) {
         let (left, _) = self.along.places;
         let lane = |actuator: usize| top + LANE * actuator as f64;
         for (actuator, name) in self.courses.actuators.iter().enumerate() {
@@ -156,13 +159,13 @@ impl Bands<'_> {
 
 /// The changes with their places. Of changes at the same place the last one stays, with the last
 /// result of a trial among them.
-fn apart(changes: &[Point], along: Scale) -> Vec<(Point, f64)> {
-    let mut apart: Vec<(Point, f64)> = Vec::new();
+fn apart(changes: &[CoursePoint], along: Scale) -> Vec<(CoursePoint, f64)> {
+    let mut apart: Vec<(CoursePoint, f64)> = Vec::new();
     for point in changes {
         let x = along.at(point.at);
         match apart.last_mut() {
             Some((last, at)) if x - *at < NEAR => {
-                *last = Point { mark: point.mark.or(last.mark), ..point.clone() };
+                *last = CoursePoint { mark: point.mark.or(last.mark), ..point.clone() };
             }
             _ => apart.push((point.clone(), x)),
         }
@@ -172,11 +175,11 @@ fn apart(changes: &[Point], along: Scale) -> Vec<(Point, f64)> {
 
 /// A full dot where a setting was kept, and a cross where the earlier one was restored. Both stand
 /// on paper, so that shapes below do not hide them.
-fn draw_mark(drawing: &mut Drawing, (x, y): (f64, f64), mark: Mark, tip: &str) {
+fn draw_mark(drawing: &mut Drawing, (x, y): (f64, f64), mark: TrialMark, tip: &str) {
     drawing.circle(x, y, "under", tip);
     match mark {
-        Mark::Kept => drawing.circle(x, y, "dot", tip),
-        Mark::PutBack => {
+        TrialMark::Kept => drawing.circle(x, y, "dot", tip),
+        TrialMark::PutBack => {
             let (left, right, high, low) = (x - 4.0, x + 4.0, y - 4.0, y + 4.0);
             drawing.path(
                 &format!(
@@ -193,8 +196,8 @@ fn draw_mark(drawing: &mut Drawing, (x, y): (f64, f64), mark: Mark, tip: &str) {
 mod tests {
     use super::*;
 
-    fn point(at: f64, mark: Option<Mark>) -> Point {
-        Point {
+    fn point(at: f64, mark: Option<TrialMark>) -> CoursePoint {
+        CoursePoint {
             at,
             shares: [0.8, 0.2],
             level: 200.0,
@@ -206,7 +209,7 @@ mod tests {
         }
     }
 
-    fn drawn(changes: Vec<Point>, actuators: Vec<&'static str>) -> String {
+    fn drawn(changes: Vec<CoursePoint>, actuators: Vec<&'static str>) -> String {
         let row = Course { name: "a".into(), changes, end: 1.0 };
         let (shares, level) = (["lock contention", "scaling factor"], ("slice", "ms"));
         draw(&Courses { total: 1.0, shares, level, actuators, rows: vec![row] }, 460.0).body
@@ -214,11 +217,11 @@ mod tests {
 
     #[test]
     fn only_shapes_in_the_picture_have_keys() {
-        let alone = drawn(vec![Point { actuator: None, ..point(0.1, None) }], vec![]);
+        let alone = drawn(vec![CoursePoint { actuator: None, ..point(0.1, None) }], vec![]);
         assert!(alone.contains(">slice</text>") && alone.contains(">200 ms</text>"), "{alone}");
         assert!(!alone.contains("in force") && !alone.contains("kept"));
-        let tried = Point { tried: Some(1), ..point(0.1, None) };
-        let found = point(0.5, Some(Mark::PutBack));
+        let tried = CoursePoint { tried: Some(1), ..point(0.1, None) };
+        let found = point(0.5, Some(TrialMark::PutBack));
         let marked = drawn(vec![tried, found], vec!["original", "batch"]);
         for word in [">earlier restored</text>", ">on trial</text>", ">batch</text>"] {
             assert!(marked.contains(word), "{word}: {marked}");
@@ -237,14 +240,15 @@ mod tests {
         let scale = Scale { values: (0.0, 1.0), places: (0.0, 100.0) };
         let changes = [
             point(0.1, None),
-            point(0.101, Some(Mark::Kept)),
+            point(0.101, Some(TrialMark::Kept)),
             point(0.102, None),
             point(0.5, None),
         ];
         let kept: Vec<_> = apart(&changes, scale).iter().map(|(point, _)| point.mark).collect();
-        assert_eq!(kept, [Some((Mark::Kept, 1)), None]);
+        assert_eq!(kept, [Some((TrialMark::Kept, 1)), None]);
         assert_eq!(apart(&changes, scale)[0].0.at, 0.102);
-        let many: Vec<Point> = (0..5000).map(|i| point(f64::from(i) / 5000.0, None)).collect();
+        let many: Vec<CoursePoint> =
+            (0..5000).map(|i| point(f64::from(i) / 5000.0, None)).collect();
         assert!(drawn(many, vec!["original"]).len() < 600_000);
     }
 }

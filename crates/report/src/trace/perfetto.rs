@@ -12,7 +12,7 @@
 
 use cosched_core::Nanos;
 
-use super::protobuf::Message;
+use super::protobuf::ProtobufMessage;
 
 /// Field numbers, by message.
 mod field {
@@ -61,35 +61,39 @@ const FIRST_TRACK: u64 = u64::from_be_bytes(*b"cosched\0");
 pub(super) struct Track(u64);
 
 /// A name with a text, shown with an event.
-pub(super) type Note = (String, String);
+pub(super) type DebugAnnotation = (String, String);
 
 /// A trace that is being written.
 #[derive(Debug, Default)]
-pub(super) struct Writer {
-    tracks: Vec<Message>,
-    events: Vec<(Nanos, Message)>,
+pub(super) struct TraceWriter {
+    tracks: Vec<ProtobufMessage>,
+    events: Vec<(Nanos, ProtobufMessage)>,
 }
 
-impl Writer {
+impl TraceWriter {
     /// A track that only holds others.
     pub(super) fn group(&mut self, name: &str) -> Track {
-        self.add(None, name, Message::default().number(field::TRACK_ORDERING, CHILDREN_BY_RANK))
+        self.add(
+            None,
+            name,
+            ProtobufMessage::default().number(field::TRACK_ORDERING, CHILDREN_BY_RANK),
+        )
     }
 
     /// A track of slices and instants. Tracks of one parent are shown in the order in which they
     /// were added.
     pub(super) fn track(&mut self, parent: Track, name: &str) -> Track {
-        self.add(Some(parent), name, Message::default())
+        self.add(Some(parent), name, ProtobufMessage::default())
     }
 
     /// A track of a counter.
     pub(super) fn counter(&mut self, parent: Track, name: &str, unit: &str) -> Track {
-        let counter = Message::default().text(field::COUNTER_UNIT_NAME, unit);
-        let descriptor = Message::default().message(field::TRACK_COUNTER, &counter);
+        let counter = ProtobufMessage::default().text(field::COUNTER_UNIT_NAME, unit);
+        let descriptor = ProtobufMessage::default().message(field::TRACK_COUNTER, &counter);
         self.add(Some(parent), name, descriptor)
     }
 
-    fn add(&mut self, parent: Option<Track>, name: &str, descriptor: Message) -> Track {
+    fn add(&mut self, parent: Option<Track>, name: &str, descriptor: ProtobufMessage) -> Track {
         let rank = self.tracks.len() as u64;
         let track = Track(FIRST_TRACK + rank);
         let mut descriptor = descriptor
@@ -99,7 +103,7 @@ impl Writer {
         if let Some(Track(parent)) = parent {
             descriptor = descriptor.number(field::TRACK_PARENT, parent);
         }
-        self.tracks.push(Message::default().message(field::PACKET_TRACK, &descriptor));
+        self.tracks.push(ProtobufMessage::default().message(field::PACKET_TRACK, &descriptor));
         track
     }
 
@@ -110,7 +114,7 @@ impl Writer {
         (from, to): (Nanos, Nanos),
         category: &str,
         name: &str,
-        notes: &[Note],
+        notes: &[DebugAnnotation],
     ) {
         self.event(from, described(event(track, SLICE_BEGINS), category, name, notes));
         self.event(to, event(track, SLICE_ENDS));
@@ -123,7 +127,7 @@ impl Writer {
         at: Nanos,
         category: &str,
         name: &str,
-        notes: &[Note],
+        notes: &[DebugAnnotation],
     ) {
         self.event(at, described(event(track, INSTANT), category, name, notes));
     }
@@ -133,8 +137,8 @@ impl Writer {
         self.event(at, event(track, COUNTER).number(field::EVENT_COUNTER_VALUE, value));
     }
 
-    fn event(&mut self, at: Nanos, event: Message) {
-        let packet = Message::default()
+    fn event(&mut self, at: Nanos, event: ProtobufMessage) {
+        let packet = ProtobufMessage::default()
             .number(field::PACKET_TIMESTAMP, at.0)
             .number(field::PACKET_SEQUENCE, SEQUENCE)
             .message(field::PACKET_EVENT, &event);
@@ -153,21 +157,26 @@ impl Writer {
         let events = self.events.into_iter().map(|(_, packet)| packet);
         let mut file = Vec::new();
         for packet in self.tracks.into_iter().chain(events) {
-            let packet = Message::default().message(field::TRACE_PACKET, &packet);
+            let packet = ProtobufMessage::default().message(field::TRACE_PACKET, &packet);
             file.extend(packet.into_bytes());
         }
         file
     }
 }
 
-fn event(Track(track): Track, kind: u64) -> Message {
-    Message::default().number(field::EVENT_TYPE, kind).number(field::EVENT_TRACK, track)
+fn event(Track(track): Track, kind: u64) -> ProtobufMessage {
+    ProtobufMessage::default().number(field::EVENT_TYPE, kind).number(field::EVENT_TRACK, track)
 }
 
-fn described(event: Message, category: &str, name: &str, notes: &[Note]) -> Message {
+fn described(
+    event: ProtobufMessage,
+    category: &str,
+    name: &str,
+    notes: &[DebugAnnotation],
+) -> ProtobufMessage {
     let event = event.text(field::EVENT_CATEGORY, category).text(field::EVENT_NAME, name);
     notes.iter().fold(event, |event, (name, text)| {
-        let note = Message::default()
+        let note = ProtobufMessage::default()
             .text(field::ANNOTATION_NAME, name)
             .text(field::ANNOTATION_TEXT, text);
         event.message(field::EVENT_ANNOTATION, &note)

@@ -13,23 +13,23 @@ const LENGTH_DELIMITED: u64 = 2;
 
 /// A message that is being written; fields come in the order of the calls.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Message(Vec<u8>);
+pub(super) struct ProtobufMessage(Vec<u8>);
 
-impl Message {
+impl ProtobufMessage {
     /// A number: `uint64`, an enum, or an `int64` that is not negative.
-    pub(super) fn number(mut self, field: u64, value: u64) -> Message {
+    pub(super) fn number(mut self, field: u64, value: u64) -> ProtobufMessage {
         self.varint((field << 3) | VARINT);
         self.varint(value);
         self
     }
 
     /// A text.
-    pub(super) fn text(self, field: u64, value: &str) -> Message {
+    pub(super) fn text(self, field: u64, value: &str) -> ProtobufMessage {
         self.bytes(field, value.as_bytes())
     }
 
     /// A message within this one.
-    pub(super) fn message(self, field: u64, value: &Message) -> Message {
+    pub(super) fn message(self, field: u64, value: &ProtobufMessage) -> ProtobufMessage {
         self.bytes(field, &value.0)
     }
 
@@ -38,7 +38,7 @@ impl Message {
         self.0
     }
 
-    fn bytes(mut self, field: u64, value: &[u8]) -> Message {
+    fn bytes(mut self, field: u64, value: &[u8]) -> ProtobufMessage {
         self.varint((field << 3) | LENGTH_DELIMITED);
         self.varint(value.len() as u64);
         self.0.extend_from_slice(value);
@@ -60,19 +60,19 @@ mod tests {
 
     #[test]
     fn the_examples_of_the_specification_are_written() {
-        let number = Message::default().number(1, 150);
+        let number = ProtobufMessage::default().number(1, 150);
         assert_eq!(number.clone().into_bytes(), [0x08, 0x96, 0x01]);
-        let text = Message::default().text(2, "testing");
+        let text = ProtobufMessage::default().text(2, "testing");
         assert_eq!(text.into_bytes(), b"\x12\x07testing");
         assert_eq!(
-            Message::default().message(3, &number).into_bytes(),
+            ProtobufMessage::default().message(3, &number).into_bytes(),
             [0x1a, 0x03, 0x08, 0x96, 0x01]
         );
     }
 
     #[test]
     fn the_largest_number_takes_ten_bytes() {
-        let bytes = Message::default().number(1, u64::MAX).into_bytes();
+        let bytes = ProtobufMessage::default().number(1, u64::MAX).into_bytes();
         assert_eq!(bytes[1..10], [0xff; 9]);
         assert_eq!(bytes[10..], [0x01]);
     }

@@ -6,19 +6,19 @@
 
 use std::time::Instant;
 
-use cosched_linux::clients::cpu_time::{Meter, Pace, Used};
+use cosched_linux::clients::cpu_time::{Meter, SamplePace, Used};
 use cosched_results::live::{LiveState, Snapshot, Standing};
 
 /// The last readings.
 pub(super) struct CpuTimes {
     meter: Meter,
-    pace: Pace,
-    programs: Vec<Known>,
+    pace: SamplePace,
+    programs: Vec<ReportedUse>,
 }
 
 /// What is known of one program.
 #[derive(Clone, Copy, Debug, Default)]
-struct Known {
+struct ReportedUse {
     /// Which run was read.
     generation: u32,
     /// What that one had used.
@@ -29,13 +29,13 @@ struct Known {
 
 impl CpuTimes {
     pub(super) fn new(meter: Meter) -> CpuTimes {
-        CpuTimes { meter, pace: Pace::default(), programs: Vec::new() }
+        CpuTimes { meter, pace: SamplePace::default(), programs: Vec::new() }
     }
 
     /// Adds to what complete runs have used what present ones have.
     pub(super) fn add_to(&mut self, snapshot: &mut Snapshot, now: Instant) {
         let due = self.pace.is_due(now);
-        self.programs.resize(snapshot.programs.len(), Known::default());
+        self.programs.resize(snapshot.programs.len(), ReportedUse::default());
         for (slot, (program, known)) in
             snapshot.programs.iter_mut().zip(&mut self.programs).enumerate()
         {
@@ -51,7 +51,7 @@ impl CpuTimes {
     }
 }
 
-impl Known {
+impl ReportedUse {
     /// Adds to what complete runs have used; nothing is told where that of the present one cannot
     /// be known.
     fn complete(&mut self, program: &mut Standing) {

@@ -28,17 +28,20 @@ const FLAGS: OFlags = OFlags::from_bits_retain(
 
 /// The file of a run in progress.
 #[derive(Debug)]
-pub(crate) struct Mark {
+pub(crate) struct RunMark {
     path: PathBuf,
     _locked: File,
 }
 
-impl Mark {
+impl RunMark {
     /// Marks a folder. `None` if the file cannot be written: a run does not depend on it.
     ///
     /// # Errors
     /// When another cosched runs programs into the folder.
-    pub(crate) fn set(folder: &Folder, programs: &[ProgramSpec]) -> Result<Option<Mark>, Failure> {
+    pub(crate) fn set(
+        folder: &Folder,
+        programs: &[ProgramSpec],
+    ) -> Result<Option<RunMark>, Failure> {
         let path = folder.place(Path::new(NAME));
         let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | FLAGS;
         let file = match open(&path, new, Mode::from_raw_mode(0o600)) {
@@ -61,7 +64,7 @@ impl Mark {
         let names: String = programs.iter().map(|spec| format!("{}\n", spec.name)).collect();
         let text = format!("{FIRST_LINE}\n{names}");
         let written = file.set_len(0).and_then(|()| file.write_all(text.as_bytes()));
-        let mark = Mark { path, _locked: file };
+        let mark = RunMark { path, _locked: file };
         if written.is_err() {
             mark.remove();
             return Ok(None);
@@ -127,7 +130,7 @@ mod tests {
         fs::create_dir(&out).unwrap();
         let marked = || {
             let folder = Folder::open(&out).unwrap();
-            Mark::set(&folder, &[]).unwrap().map(|mark| mark.remove()).is_some()
+            RunMark::set(&folder, &[]).unwrap().map(|mark| mark.remove()).is_some()
         };
         for (content, is_linked) in [("precious", false), ("precious", true), ("", true)] {
             fs::write(&other, content).unwrap();

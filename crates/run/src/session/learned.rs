@@ -16,7 +16,7 @@ impl Session {
         if !request.kind.measures() || request.how.measure.no_guard {
             return;
         }
-        let outcomes: Vec<Option<Outcome>> =
+        let outcomes: Vec<Option<LearnedOutcome>> =
             ran.learning.iter().zip(0..).map(|(own, slot)| outcome(request, own, slot)).collect();
         if outcomes.iter().all(Option::is_none) {
             return;
@@ -29,7 +29,11 @@ impl Session {
         }
     }
 
-    fn keep(&self, request: &Request<'_>, outcomes: &[Option<Outcome>]) -> Result<(), StoreError> {
+    fn keep(
+        &self,
+        request: &Request<'_>,
+        outcomes: &[Option<LearnedOutcome>],
+    ) -> Result<(), StoreError> {
         let mut store = Store::open()?;
         let keys = self.keys_in_hand(request.workload, request.how);
         let division = self.division(request.how).filter(|_| request.kind.learns(Learns::Groups));
@@ -66,14 +70,14 @@ impl Session {
 }
 
 /// What a run has shown of a program.
-struct Outcome {
+struct LearnedOutcome {
     known: Learned,
     /// By trials of its own; else it went by what was known.
     is_new: bool,
 }
 
 /// Of what its policy tries. `None`: what was known, if anything, is as it was.
-fn outcome(request: &Request<'_>, learning: &Learning, slot: usize) -> Option<Outcome> {
+fn outcome(request: &Request<'_>, learning: &Learning, slot: usize) -> Option<LearnedOutcome> {
     let earlier = match request.how.measure.relearn {
         true => Learned::default(),
         false => request.profiles[slot].learned,
@@ -86,5 +90,5 @@ fn outcome(request: &Request<'_>, learning: &Learning, slot: usize) -> Option<Ou
         return None;
     }
     let known = earlier.and(learning.shown);
-    (!known.is_empty()).then_some(Outcome { known, is_new: !learning.shown.is_empty() })
+    (!known.is_empty()).then_some(LearnedOutcome { known, is_new: !learning.shown.is_empty() })
 }

@@ -8,19 +8,19 @@ use cosched_results::live::About;
 use super::here::Session;
 use super::molding::Molded;
 use super::request::Request;
-use crate::live::{Live, MetricsAt};
+use crate::live::{MetricsAt, ShownRun};
 use crate::ui::failure::Failure;
 
 impl Session {
     /// Opens the endpoints of a run.
     ///
     /// # Errors
-    /// Those of `Live::open`.
+    /// Those of `ShownRun::open`.
     pub fn open_live(
         &self,
         request: &Request<'_>,
         metrics: Option<&MetricsAt>,
-    ) -> Result<Live, Failure> {
+    ) -> Result<ShownRun, Failure> {
         // The run's socket has to be removed at the end.
         hold_interruptions().map_err(Failure::broken)?;
         let molded = self.molded(request);
@@ -38,6 +38,6 @@ impl Session {
             names: programs.iter().map(|spec| spec.name.clone()).collect(),
         };
         let programs = self.setup(request, &threads).programs;
-        Live::open(about, programs, metrics, request.extras.talk)
+        ShownRun::open(about, programs, metrics, request.extras.talk)
     }
 }

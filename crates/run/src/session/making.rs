@@ -35,8 +35,8 @@ use super::request::{Origins, Ran, Request};
 use super::sources::{self, ProgressSource};
 use super::{between, streams};
 use crate::how::How;
-use crate::live::Live;
-use crate::out::{self, Folder, Mark};
+use crate::live::ShownRun;
+use crate::out::{self, Folder, RunMark};
 use crate::progress::{Progress, Telling};
 use crate::store::{Peak, Store};
 use crate::ui::failure::{self, Failure};
@@ -134,7 +134,7 @@ impl Session {
     ///
     /// # Errors
     /// When something is wrong beforehand, or breaks on the way.
-    pub fn show(&self, request: &Request<'_>, mut live: Live) -> Result<Ran, Failure> {
+    pub fn show(&self, request: &Request<'_>, mut live: ShownRun) -> Result<Ran, Failure> {
         let ran = self.run(request, self.check(request)?, Some(&mut live));
         // From here on nothing is left to be undone, and a signal ends cosched at once, unless a
         // detached program still has its place.
@@ -153,7 +153,7 @@ impl Session {
         &self,
         request: &Request<'_>,
         checked: Checked,
-        mut live: Option<&mut Live>,
+        mut live: Option<&mut ShownRun>,
     ) -> Result<Ran, Failure> {
         let Checked { planned, molded, barriers, jobs, sources, peak, folder, folders } = checked;
         let Planned { threads, mut policy, without_weights } = planned;
@@ -208,8 +208,9 @@ impl Session {
             stats: stats.clone(),
         };
         let started_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-        let mark = folder.as_ref().map(|folder| Mark::set(folder, programs)).transpose()?.flatten();
-        let unmark = || mark.iter().for_each(Mark::remove);
+        let mark =
+            folder.as_ref().map(|folder| RunMark::set(folder, programs)).transpose()?.flatten();
+        let unmark = || mark.iter().for_each(RunMark::remove);
         let machine =
             Linux::new(config).inspect_err(|_| unmark()).map_err(|error| match error {
                 MachineError::Files(_)

@@ -58,11 +58,11 @@ impl Session {
             Kind::Fcfs if pauses != Pauses::No => 1,
             _ => all.div_ceil(self.usable.cpus.len().max(1)).min(threads.len()),
         };
-        let mut messages = Messages::default();
+        let mut messages = PauseMessages::default();
         let programs = request.workload.programs.iter().zip(request.profiles);
         for ((spec, profile), risks) in programs.zip(self.pause_risks(request)) {
             let name = &spec.name;
-            messages.add(&Facts { name, risks: &risks, profile, rounds, pauses });
+            messages.add(&ProgramFacts { name, risks: &risks, profile, rounds, pauses });
         }
         let talk = request.extras.talk;
         let (warnings, details) = messages.shown();
@@ -82,7 +82,7 @@ const MOST_WARNINGS: usize = 4;
 
 /// What is said of programs, each text once: the names of the programs, and what follows them.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Messages {
+struct PauseMessages {
     /// What the user has to know.
     warnings: Vec<(Vec<String>, String)>,
     /// What is done about it.
@@ -90,7 +90,7 @@ struct Messages {
 }
 
 /// What is known of one program.
-struct Facts<'a> {
+struct ProgramFacts<'a> {
     name: &'a str,
     risks: &'a PauseRisks,
     profile: &'a Profile,
@@ -99,8 +99,8 @@ struct Facts<'a> {
     pauses: Pauses,
 }
 
-impl Messages {
-    fn add(&mut self, facts: &Facts<'_>) {
+impl PauseMessages {
+    fn add(&mut self, facts: &ProgramFacts<'_>) {
         let name = facts.name;
         add(&mut self.warnings, name, time_limit(facts));
         if facts.pauses == Pauses::No {
@@ -146,7 +146,7 @@ fn message((names, text): &(Vec<String>, String)) -> String {
 const TIME_REMEDY: &str = "Remedy: a longer `timeout`, or `--policy fcfs`, which starts each \
                            program only when it has the CPUs";
 
-fn time_limit(facts: &Facts<'_>) -> Option<String> {
+fn time_limit(facts: &ProgramFacts<'_>) -> Option<String> {
     let rounds = facts.rounds as u64;
     let limit = facts.risks.time_limit.filter(|_| rounds > 1)?;
     let takes = match facts.profile.solo {
@@ -170,14 +170,14 @@ fn time_limit(facts: &Facts<'_>) -> Option<String> {
     ))
 }
 
-fn watchdog(Facts { risks, .. }: &Facts<'_>) -> Option<String> {
+fn watchdog(ProgramFacts { risks, .. }: &ProgramFacts<'_>) -> Option<String> {
     const TEXT: &str = "is never paused: WATCHDOG_USEC is in its environment, so systemd may wait \
                         for its reports. `freezable = true` in a jobs file pauses it; `--turns \
                         weight` pauses no program";
     risks.has_watchdog.then(|| TEXT.to_owned())
 }
 
-fn stops(Facts { risks, pauses, .. }: &Facts<'_>) -> Option<String> {
+fn stops(ProgramFacts { risks, pauses, .. }: &ProgramFacts<'_>) -> Option<String> {
     let sees = risks.sees_stops.as_ref().filter(|_| !risks.forbid_pauses())?;
     if *pauses != Pauses::By(FreezerBackend::Signals) {
         return None;
@@ -200,7 +200,7 @@ fn stops(Facts { risks, pauses, .. }: &Facts<'_>) -> Option<String> {
     ))
 }
 
-fn tests(Facts { risks, .. }: &Facts<'_>) -> Option<String> {
+fn tests(ProgramFacts { risks, .. }: &ProgramFacts<'_>) -> Option<String> {
     let runner = risks.test_runner.as_ref().filter(|_| !risks.forbid_pauses())?;
     Some(format!(
         "runs tests ({runner}), which may have deadlines: it is paused for at most {} at a \
@@ -232,8 +232,8 @@ mod tests {
         pauses: Pauses,
     ) -> (Vec<String>, Vec<String>) {
         let profile = Profile { solo: solo.map(Nanos::from_secs), ..Profile::default() };
-        let mut messages = Messages::default();
-        messages.add(&Facts { name: "a", risks: &risks, profile: &profile, rounds, pauses });
+        let mut messages = PauseMessages::default();
+        messages.add(&ProgramFacts { name: "a", risks: &risks, profile: &profile, rounds, pauses });
         messages.shown()
     }
 
@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn many_warnings_are_shortened() {
-        let mut messages = Messages::default();
+        let mut messages = PauseMessages::default();
         for (name, text) in ["a", "b", "c"].into_iter().flat_map(|n| [(n, "x"), (n, "y")]) {
             add(&mut messages.warnings, name, Some(format!("can {text}")));
         }

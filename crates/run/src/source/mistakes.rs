@@ -121,7 +121,7 @@ pub(super) fn check_separators(words: &[String], here: &Path) -> Result<(), Fail
 }
 
 /// A command that lets another program start its processes.
-struct Launcher {
+struct LauncherCommand {
     name: &'static str,
     /// The subcommands that start processes; none: it always does.
     verbs: &'static [&'static str],
@@ -137,38 +137,38 @@ const IN_CONTAINER: &str =
     "start cosched in the container, before the command: `cosched run -- ./a ::: ./b`";
 
 /// Of `salloc` the command itself is a child, so only an `srun` in it is refused.
-const LAUNCHERS: [Launcher; 10] = [
-    Launcher { name: "srun", verbs: &[], through: "Slurm", remedy: IN_STEP },
-    Launcher { name: "salloc", verbs: &["srun"], through: "Slurm", remedy: IN_STEP },
-    Launcher { name: "sbatch", verbs: &[], through: "Slurm", remedy: IN_SCRIPT },
-    Launcher { name: "qsub", verbs: &[], through: "the batch system", remedy: IN_SCRIPT },
-    Launcher { name: "bsub", verbs: &[], through: "the batch system", remedy: IN_SCRIPT },
-    Launcher {
+const LAUNCHERS: [LauncherCommand; 10] = [
+    LauncherCommand { name: "srun", verbs: &[], through: "Slurm", remedy: IN_STEP },
+    LauncherCommand { name: "salloc", verbs: &["srun"], through: "Slurm", remedy: IN_STEP },
+    LauncherCommand { name: "sbatch", verbs: &[], through: "Slurm", remedy: IN_SCRIPT },
+    LauncherCommand { name: "qsub", verbs: &[], through: "the batch system", remedy: IN_SCRIPT },
+    LauncherCommand { name: "bsub", verbs: &[], through: "the batch system", remedy: IN_SCRIPT },
+    LauncherCommand {
         name: "kubectl",
         verbs: &["run", "exec", "create", "apply", "debug"],
         through: "Kubernetes",
         remedy: IN_CONTAINER,
     },
-    Launcher {
+    LauncherCommand {
         name: "docker",
         verbs: &["run", "exec", "start", "compose"],
         through: "Docker's daemon",
         remedy: IN_CONTAINER,
     },
-    Launcher {
+    LauncherCommand {
         name: "nerdctl",
         verbs: &["run", "exec", "start", "compose"],
         through: "containerd",
         remedy: IN_CONTAINER,
     },
     // It has no daemon, but moves containers into cgroups of their own.
-    Launcher {
+    LauncherCommand {
         name: "podman",
         verbs: &["run", "exec", "start"],
         through: "Podman's monitor",
         remedy: IN_CONTAINER,
     },
-    Launcher {
+    LauncherCommand {
         name: "systemd-run",
         verbs: &[],
         through: "systemd",
@@ -185,7 +185,7 @@ pub fn check_launcher(spec: &ProgramSpec) -> Result<(), WorkloadError> {
     let name = PathBuf::from(&spec.command[0]);
     let name = name.file_name().unwrap_or_default();
     let words = &spec.command[1..];
-    let starts = |launcher: &&Launcher| {
+    let starts = |launcher: &&LauncherCommand| {
         let verb = match launcher.name {
             "salloc" => words.iter().find(|word| *word == "srun"),
             _ => words.iter().find(|word| !word.starts_with('-')),
@@ -197,7 +197,7 @@ pub fn check_launcher(spec: &ProgramSpec) -> Result<(), WorkloadError> {
     };
     match LAUNCHERS.iter().find(starts) {
         None => Ok(()),
-        Some(Launcher { name, through, remedy, .. }) => Err(WorkloadError::Unusable {
+        Some(LauncherCommand { name, through, remedy, .. }) => Err(WorkloadError::Unusable {
             place: spec.places.command.clone(),
             what: format!(
                 "command '{name}' starts its processes through {through}, where cosched cannot \

@@ -24,7 +24,7 @@ pub struct Key(String);
 
 /// The parts, in the order in which they are written.
 #[derive(Serialize)]
-struct Parts<'a> {
+struct EntryParts<'a> {
     version: u32,
     command: &'a [String],
     cwd: &'a str,
@@ -54,7 +54,7 @@ impl Key {
         placement: Placement,
         machine: &MachineDescription,
     ) -> Key {
-        let parts = Parts {
+        let parts = EntryParts {
             version: VERSION,
             command: &spec.command,
             // Programs start in directories of UTF-8 names only, so nothing is lost.

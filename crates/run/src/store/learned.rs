@@ -45,7 +45,7 @@ impl Division {
 
 /// Names a program among others, whatever their order.
 #[derive(Serialize)]
-struct CoRunners<'a> {
+struct CoRunnersKey<'a> {
     program: &'a str,
     #[serde(rename = "beside")]
     others: Vec<&'a str>,
@@ -123,7 +123,7 @@ fn co_runners(programs: &[Key], place: usize, division: Option<&Division>) -> St
     let others = programs.iter().enumerate().filter(|(other, _)| *other != place);
     let mut others: Vec<&str> = others.map(|(_, key)| key.as_str()).collect();
     others.sort_unstable();
-    serde_json::to_string(&CoRunners { program: programs[place].as_str(), others, division })
+    serde_json::to_string(&CoRunnersKey { program: programs[place].as_str(), others, division })
         .expect("it has no map, so it can be JSON")
 }
 

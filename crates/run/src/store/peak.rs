@@ -27,7 +27,7 @@ pub struct Peak {
 
 /// Names a machine.
 #[derive(Serialize)]
-struct Parts<'a> {
+struct PeakParts<'a> {
     version: u32,
     model: Option<&'a str>,
     cpus: usize,
@@ -66,7 +66,7 @@ impl Store {
 }
 
 fn key(machine: &MachineDescription) -> String {
-    let parts = Parts { version: VERSION, model: machine.model.as_deref(), cpus: machine.cpus };
+    let parts = PeakParts { version: VERSION, model: machine.model.as_deref(), cpus: machine.cpus };
     serde_json::to_string(&parts).expect("it has no map, so it can be JSON")
 }
 

@@ -4,10 +4,10 @@
 //! ms, and the shortest slice is 0.1 ms. With higher costs no program would ever end. Other values
 //! have limits far from all real machines, so that a wrong unit is noticed.
 
-use super::Description;
+use super::HardwareFile;
 
 /// Checks what was read; returns which key is wrong, and the remedy.
-pub(super) fn check(read: &Description) -> Result<(), (&'static str, String)> {
+pub(super) fn check(read: &HardwareFile) -> Result<(), (&'static str, String)> {
     let own = read
         .own
         .as_ref()

@@ -6,7 +6,7 @@
 //! no machine in particular: [`DEFAULTS`].
 
 use super::synthetic::without_attributes;
-use super::{Bus, Description, Hardware, HardwareError, Scope};
+use super::{Bus, Hardware, HardwareError, HardwareFile, Scope};
 
 /// The values of missing keys; these are assumptions, of the order of a server of today.
 const DEFAULTS: &str = "gigahertz=2.5 smt_share=0.62 cache_mib=16 memory_nanos=90 \
@@ -32,7 +32,7 @@ impl Hardware {
         let bare = without_attributes(text).map_err(|problem| wrong(text, problem))?;
         let (values, shape): (Vec<&str>, Vec<&str>) =
             bare.split_whitespace().partition(|word| word.contains('='));
-        let mut read = Description {
+        let mut read = HardwareFile {
             name: text.to_owned(),
             topology: shape.join(" "),
             packages_alternate: false,
@@ -73,7 +73,7 @@ fn wrong(word: &str, problem: String) -> HardwareError {
 }
 
 /// Reads one word.
-fn take(read: &mut Description, word: &str) -> Result<(), HardwareError> {
+fn take(read: &mut HardwareFile, word: &str) -> Result<(), HardwareError> {
     let (key, value) = word.split_once('=').unwrap_or((word, ""));
     let number = |text: &str| {
         let number = text.parse().ok().filter(|number: &f64| number.is_finite());

@@ -18,7 +18,7 @@ use serde::Deserialize;
 use super::pipeline::Pipeline;
 use super::{AtBarrier, Model};
 
-pub(super) use script::Writer;
+pub(super) use script::ScriptWriter;
 
 /// Why a model cannot be used: the key and what is wrong with it.
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +46,7 @@ pub enum ModelError {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Description {
+struct ModelFile {
     /// How long a waiting thread spins: a time, or "forever".
     #[serde(default = "no_time")]
     spin: String,
@@ -68,12 +68,12 @@ struct Description {
     /// Instructions of thread 0 before it makes the others, of a cycle each; by default, all
     /// threads are there from the beginning.
     startup_instructions: Option<f64>,
-    phase: Vec<Phase>,
+    phase: Vec<ModelPhase>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Phase {
+struct ModelPhase {
     #[serde(default = "once")]
     repeat: u32,
     /// How many threads a malleable program requests; by default, all of its own.
@@ -104,7 +104,7 @@ struct Phase {
     sleep: String,
 }
 
-impl Phase {
+impl ModelPhase {
     /// Whether it takes no time: repetitions of it would take for ever.
     fn is_empty(&self) -> bool {
         let sections = self.critical.as_ref().map_or(0, |critical| critical.sections);
@@ -155,20 +155,22 @@ impl Model {
     /// # Errors
     /// When a key is missing or unknown, or a value makes no sense.
     pub fn read(table: &toml::Table, threads: u16) -> Result<Model, ModelError> {
-        let read: Description = table.clone().try_into().map_err(|error: toml::de::Error| {
-            match error.message().starts_with("missing field `phase`") {
-                true => ModelError::NoPhase,
-                false => error.into(),
-            }
-        })?;
+        let read: ModelFile =
+            table.clone().try_into().map_err(|error: toml::de::Error| {
+                match error.message().starts_with("missing field `phase`") {
+                    true => ModelError::NoPhase,
+                    false => error.into(),
+                }
+            })?;
         check("imbalance", read.imbalance, "from 0 to 1", |x| (0.0..=1.0).contains(&x))?;
         check("repeat", f64::from(read.repeat), "1 or more", |x| x >= 1.0)?;
-        let is_empty = read.repeat > 1 && read.phase.iter().all(Phase::is_empty);
+        let is_empty = read.repeat > 1 && read.phase.iter().all(ModelPhase::is_empty);
         if is_empty || read.phase.iter().any(|phase| phase.repeat > 1 && phase.is_empty()) {
             let allowed = "more than 0, where what is repeated does nothing else";
             check("phase.instructions", 0.0, allowed, |instructions| instructions > 0.0)?;
         }
-        let mut writer = Writer { threads, malleable: read.malleable, ..Writer::default() };
+        let mut writer =
+            ScriptWriter { threads, malleable: read.malleable, ..ScriptWriter::default() };
         if let Some(instructions) = read.startup_instructions {
             writer.startup(instructions)?;
         }
@@ -177,7 +179,7 @@ impl Model {
             writer.phase(phase)?;
         }
         writer.repeat(first, read.repeat, 0);
-        let Writer { script, mixes, barriers, queues, .. } = writer;
+        let ScriptWriter { script, mixes, barriers, queues, .. } = writer;
         Ok(Model {
             threads,
             script,

@@ -24,7 +24,7 @@ use cosched_core::Nanos;
 use serde::Serialize;
 
 use super::Model;
-pub use table::{Known, Point, SoloTable, TableError, Traffic};
+pub use table::{FitPoint, Known, SoloTable, TableError, Traffic};
 
 /// The result of one run of a model alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -110,7 +110,7 @@ pub struct Fitted {
     pub gigabytes_per_second: f64,
     /// The text of its `[program.model]`.
     pub model: String,
-    draft: Draft,
+    draft: ModelDraft,
 }
 
 /// Why a table could not be fitted.
@@ -141,7 +141,7 @@ pub fn fit<E>(
     table.check(cpus)?;
     let mut done: Vec<Fitted> = Vec::new();
     for known in &table.programs {
-        let mut bench = Bench { known, others: &done, cpus, run: &mut run };
+        let mut bench = ProgramFit { known, others: &done, cpus, run: &mut run };
         let fitted = bench.fit()?;
         done.push(fitted);
     }
@@ -149,7 +149,7 @@ pub fn fit<E>(
 }
 
 /// A program that is being fitted.
-struct Bench<'a, R> {
+struct ProgramFit<'a, R> {
     known: &'a Known,
     others: &'a [Fitted],
     cpus: u16,
@@ -158,12 +158,12 @@ struct Bench<'a, R> {
 
 /// The parameters of a model.
 #[derive(Clone, Copy, Debug)]
-struct Draft {
+struct ModelDraft {
     instructions: f64,
     free: Option<(Free, f64)>,
 }
 
-impl<E, R: FnMut(&Model) -> Result<ModelRun, E>> Bench<'_, R> {
+impl<E, R: FnMut(&Model) -> Result<ModelRun, E>> ProgramFit<'_, R> {
     fn fit(&mut self) -> Result<Fitted, FitError<E>> {
         let known = self.known;
         let by_traffic = known.point.iter().any(|point| point.traffic.is_some());
@@ -183,7 +183,7 @@ impl<E, R: FnMut(&Model) -> Result<ModelRun, E>> Bench<'_, R> {
         }
         let draft = match best {
             Some((_, draft)) => draft,
-            None => self.sized(Draft { instructions: INSTRUCTIONS, free: None })?,
+            None => self.sized(ModelDraft { instructions: INSTRUCTIONS, free: None })?,
         };
         Ok(Fitted {
             known: known.clone(),
@@ -196,10 +196,11 @@ impl<E, R: FnMut(&Model) -> Result<ModelRun, E>> Bench<'_, R> {
     }
 
     /// The value with the least error: golden section.
-    fn search(&mut self, free: Free) -> Result<(f64, Draft), FitError<E>> {
+    fn search(&mut self, free: Free) -> Result<(f64, ModelDraft), FitError<E>> {
         const GOLDEN: f64 = 0.618_033_988_749_895;
-        let mut at = |place: f64| -> Result<(f64, Draft), FitError<E>> {
-            let draft = Draft { instructions: INSTRUCTIONS, free: Some((free, free.at(place))) };
+        let mut at = |place: f64| -> Result<(f64, ModelDraft), FitError<E>> {
+            let draft =
+                ModelDraft { instructions: INSTRUCTIONS, free: Some((free, free.at(place))) };
             let draft = self.sized(draft)?;
             Ok((self.error(draft, false)?, draft))
         };
@@ -221,7 +222,7 @@ impl<E, R: FnMut(&Model) -> Result<ModelRun, E>> Bench<'_, R> {
     }
 
     /// Adjusts the instructions so that the model takes the requested time.
-    fn sized(&mut self, draft: Draft) -> Result<Draft, FitError<E>> {
+    fn sized(&mut self, draft: ModelDraft) -> Result<ModelDraft, FitError<E>> {
         let mut draft = draft;
         // The number of barriers does not grow with the instructions, so once is not quite enough.
         for _ in 0..2 {
@@ -231,13 +232,13 @@ impl<E, R: FnMut(&Model) -> Result<ModelRun, E>> Bench<'_, R> {
         Ok(draft)
     }
 
-    fn error(&mut self, draft: Draft, all: bool) -> Result<f64, FitError<E>> {
+    fn error(&mut self, draft: ModelDraft, all: bool) -> Result<f64, FitError<E>> {
         Ok(self.residuals(draft, all)?.iter().map(Residual::error).sum())
     }
 
     /// The errors of all figures; those of the whole curve only where requested, because they take
     /// a run per thread count.
-    fn residuals(&mut self, draft: Draft, all: bool) -> Result<Vec<Residual>, FitError<E>> {
+    fn residuals(&mut self, draft: ModelDraft, all: bool) -> Result<Vec<Residual>, FitError<E>> {
         let mut residuals = Vec::new();
         let alone = self.seconds(self.known, draft, 1)?;
         for point in &self.known.point {
@@ -269,7 +270,7 @@ impl<E, R: FnMut(&Model) -> Result<ModelRun, E>> Bench<'_, R> {
     }
 
     /// The fewest threads that reach a share of the best speedup.
-    fn threads_for(&mut self, draft: Draft, share: f64) -> Result<u16, FitError<E>> {
+    fn threads_for(&mut self, draft: ModelDraft, share: f64) -> Result<u16, FitError<E>> {
         let seconds = (1..=self.cpus)
             .map(|threads| self.seconds(self.known, draft, threads))
             .collect::<Result<Vec<f64>, _>>()?;
@@ -279,19 +280,29 @@ impl<E, R: FnMut(&Model) -> Result<ModelRun, E>> Bench<'_, R> {
     }
 
     /// Memory traffic, GB/s.
-    fn traffic(&mut self, known: &Known, draft: Draft, threads: u16) -> Result<f64, FitError<E>> {
+    fn traffic(
+        &mut self,
+        known: &Known,
+        draft: ModelDraft,
+        threads: u16,
+    ) -> Result<f64, FitError<E>> {
         let ModelRun { time, misses } = self.alone(known, draft, threads)?;
         Ok(misses as f64 * LINE / (1e9 * time.as_secs_f64()))
     }
 
-    fn seconds(&mut self, known: &Known, draft: Draft, threads: u16) -> Result<f64, FitError<E>> {
+    fn seconds(
+        &mut self,
+        known: &Known,
+        draft: ModelDraft,
+        threads: u16,
+    ) -> Result<f64, FitError<E>> {
         Ok(self.alone(known, draft, threads)?.time.as_secs_f64())
     }
 
     fn alone(
         &mut self,
         known: &Known,
-        draft: Draft,
+        draft: ModelDraft,
         threads: u16,
     ) -> Result<ModelRun, FitError<E>> {
         let table: Result<toml::Table, _> = text(known, draft).parse();
@@ -304,7 +315,7 @@ impl<E, R: FnMut(&Model) -> Result<ModelRun, E>> Bench<'_, R> {
 }
 
 /// The text of the model.
-fn text(known: &Known, draft: Draft) -> String {
+fn text(known: &Known, draft: ModelDraft) -> String {
     let value = |key: Free, given: f64| match draft.free {
         Some((free, value)) if free == key => value,
         _ => given,

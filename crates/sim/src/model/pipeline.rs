@@ -7,7 +7,7 @@
 use serde::Deserialize;
 
 use super::Op;
-use super::file::{ModelError, Writer, check};
+use super::file::{ModelError, ScriptWriter, check};
 
 /// A pipeline in a model file.
 #[derive(Deserialize)]
@@ -18,12 +18,12 @@ pub(super) struct Pipeline {
     /// How many items fit between two stages.
     #[serde(default = "one")]
     capacity: u32,
-    stages: Vec<Stage>,
+    stages: Vec<PipelineStage>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Stage {
+struct PipelineStage {
     /// How many of the program's threads work in this stage.
     threads: u16,
     /// Instructions for each item.
@@ -36,7 +36,7 @@ fn one() -> u32 {
 
 impl Pipeline {
     /// Writes the script of each thread, from the first stage's on.
-    pub(super) fn write(&self, writer: &mut Writer, mix: u16) -> Result<(), ModelError> {
+    pub(super) fn write(&self, writer: &mut ScriptWriter, mix: u16) -> Result<(), ModelError> {
         let threads: u32 = self.stages.iter().map(|stage| u32::from(stage.threads)).sum();
         let program = u32::from(writer.threads);
         check("phase.pipeline.items", f64::from(self.items), "1 or more", |x| x >= 1.0)?;
@@ -81,7 +81,7 @@ impl Pipeline {
 }
 
 /// These threads execute this body this often.
-fn stage_of(writer: &mut Writer, threads: (u16, u16), body: &[Op], times: u32) {
+fn stage_of(writer: &mut ScriptWriter, threads: (u16, u16), body: &[Op], times: u32) {
     let next = body.len() as u16 + u16::from(times > 1);
     writer.script.push(Op::Only { threads, next });
     let from = writer.script.len() as u32;

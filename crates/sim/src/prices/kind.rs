@@ -1,12 +1,12 @@
 //! Threads that are priced alike.
 
 use super::LINE;
-use super::pace::Pace;
+use super::pace::ThreadSpeed;
 use crate::model::Mix;
 
 /// Threads that are priced alike: of one program, with one mix, behind one cache.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kind {
+pub(crate) struct ThreadKind {
     pub(super) cache: u16,
     pub(super) program: u16,
     pub(super) mix: Mix,
@@ -32,15 +32,21 @@ pub(crate) struct Kind {
     pub(super) waits: f64,
 }
 
-impl Kind {
+impl ThreadKind {
     /// One thread of a program with this many, that refills its part of a cache or not.
-    pub(crate) fn one(program: u16, threads: u16, mix: Mix, share: f64, refills: bool) -> Kind {
+    pub(crate) fn one(
+        program: u16,
+        threads: u16,
+        mix: Mix,
+        share: f64,
+        refills: bool,
+    ) -> ThreadKind {
         let footprint = mix.footprint / f64::from(threads);
         let refills = refills && mix.uses_cache();
         let (cache, count) = (0, 1.0);
         let (misses, back, holds, rate) = (0.0, 0.0, 0.0, 0.0);
         let (base, slope, waits) = (0.0, 0.0, 0.0);
-        Kind {
+        ThreadKind {
             cache,
             program,
             mix,
@@ -58,15 +64,15 @@ impl Kind {
         }
     }
 
-    pub(super) fn is_like(&self, other: &Kind) -> bool {
+    pub(super) fn is_like(&self, other: &ThreadKind) -> bool {
         (self.cache, self.program, self.share) == (other.cache, other.program, other.share)
             && (self.mix, self.refills) == (other.mix, other.refills)
     }
 
     /// The speed of each of these threads.
-    pub(crate) fn pace(&self) -> Pace {
+    pub(crate) fn pace(&self) -> ThreadSpeed {
         let references = self.mix.misses_without_cache;
-        Pace {
+        ThreadSpeed {
             rate: self.rate,
             misses: self.misses,
             references,

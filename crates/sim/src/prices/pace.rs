@@ -2,7 +2,7 @@
 
 /// A thread's speed at the present price.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Pace {
+pub(crate) struct ThreadSpeed {
     /// Instructions per nanosecond.
     pub(crate) rate: f64,
     /// Last-level misses per instruction, at the present share of the cache.

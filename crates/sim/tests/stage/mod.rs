@@ -8,7 +8,7 @@ use cosched_core::{
 };
 use cosched_sim::hardware::topology;
 use cosched_sim::model::{Mix, Op};
-use cosched_sim::{Costs, Hardware, Job, Kernel, Model, Sim};
+use cosched_sim::{Costs, Hardware, Kernel, Model, Sim, SimulatedJob};
 
 /// Steps that take no time.
 pub(crate) const FREE: Costs =
@@ -67,7 +67,7 @@ impl Stage {
         let mut arrivals = Vec::new();
         for (slot, (at, model, settings)) in programs.into_iter().enumerate() {
             arrivals.push((Nanos::from_micros(at), ProgramId::first(slot as u16), settings));
-            jobs.push(Job { model, weight: 1.0 });
+            jobs.push(SimulatedJob { model, weight: 1.0 });
         }
         arrivals.sort_by_key(|(at, id, _)| (*at, *id));
         let mut sim = Sim::new(hardware, kernel, jobs, FREE, seed);

@@ -4,11 +4,11 @@ use cosched_lab::gaps::Latency;
 use cosched_linux::rights::{Ability, Right, Rights};
 use serde::Serialize;
 
-use super::Report;
+use super::DoctorReport;
 use crate::ui::table;
 
 /// One screen: whether what is needed is there, and what is missing.
-pub(super) fn text(report: &Report) -> String {
+pub(super) fn text(report: &DoctorReport) -> String {
     let mut parts =
         vec![report.turns_by_weight.verdict(), format!("Machine: {}", report.machine.text())];
     let gains: Vec<&Right> = gains(&report.rights).collect();
@@ -52,7 +52,7 @@ fn gains(rights: &Rights) -> impl Iterator<Item = &Right> {
 }
 
 /// Everything that was found.
-pub(super) fn everything(report: &Report) -> String {
+pub(super) fn everything(report: &DoctorReport) -> String {
     let rights = &report.rights;
     let mut parts = vec![
         format!(

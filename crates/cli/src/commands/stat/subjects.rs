@@ -22,26 +22,28 @@ use crate::ui::failure::{Failure, exit_code_of};
 
 /// The processes to watch, checked before any of them is watched.
 #[derive(Debug)]
-pub(super) enum Target<'a> {
+pub(super) enum StatTarget<'a> {
     /// Processes that run already, with their names.
     Running(Vec<(i32, String)>),
     /// A program that is to be started.
     Command(&'a [String]),
 }
 
-impl<'a> Target<'a> {
+impl<'a> StatTarget<'a> {
     /// The command if there is one, else the processes.
     pub(super) fn check(
         pids: &[i32],
         command: &'a [String],
         proc: &Proc,
-    ) -> Result<Target<'a>, Failure> {
+    ) -> Result<StatTarget<'a>, Failure> {
         if command.is_empty() {
             if let Some(pid) = twice(pids) {
                 return Err(Failure::Input(format!("--pid {pid} is there twice; name it once")));
             }
             let named = |pid: &i32| Ok((*pid, name_of(*pid, proc)?));
-            return Ok(Target::Running(pids.iter().map(named).collect::<Result<_, Failure>>()?));
+            return Ok(StatTarget::Running(
+                pids.iter().map(named).collect::<Result<_, Failure>>()?,
+            ));
         }
         let here = std::env::current_dir().map_err(Failure::input)?;
         check_one_program("stat", command, &here)?;
@@ -50,7 +52,7 @@ impl<'a> Target<'a> {
         check_launcher(&workload.programs[0]).map_err(Failure::input)?;
         let path = std::env::var_os("PATH");
         workload.programs[0].executable(path.as_deref()).map_err(Failure::input)?;
-        Ok(Target::Command(command))
+        Ok(StatTarget::Command(command))
     }
 }
 
@@ -90,17 +92,17 @@ pub(super) struct Subjects {
 impl Subjects {
     /// Watches them from now on.
     pub(super) fn watched(
-        target: Target<'_>,
+        target: StatTarget<'_>,
         proc: &Proc,
         monitor: &mut Monitor,
         counted: &mut Counted,
         poll: &Poll,
     ) -> Result<Subjects, Failure> {
         match target {
-            Target::Running(processes) => {
+            StatTarget::Running(processes) => {
                 Subjects::running(processes, proc, monitor, counted, poll)
             }
-            Target::Command(command) => Subjects::start(command, proc, monitor, counted, poll),
+            StatTarget::Command(command) => Subjects::start(command, proc, monitor, counted, poll),
         }
     }
 

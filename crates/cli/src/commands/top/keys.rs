@@ -11,7 +11,7 @@ const PAGE: isize = 10;
 
 /// What a key requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Key {
+pub(super) enum KeyAction {
     Leave,
     /// As Ctrl-Z does elsewhere: a terminal in raw mode sends no signals.
     Stop,
@@ -44,20 +44,20 @@ pub(super) fn help() -> String {
 
 /// The first key, and what comes after it. A sequence that is not known is passed over with all
 /// that came with it.
-pub(super) fn next_key(bytes: &[u8]) -> Option<(Key, &[u8])> {
+pub(super) fn next_key(bytes: &[u8]) -> Option<(KeyAction, &[u8])> {
     Some(match bytes {
         [] => return None,
-        [b'q' | CTRL_C, rest @ ..] => (Key::Leave, rest),
-        [CTRL_Z, rest @ ..] => (Key::Stop, rest),
-        [ESCAPE, b'[' | b'O', b'A', rest @ ..] => (Key::Scroll(-1), rest),
-        [ESCAPE, b'[' | b'O', b'B', rest @ ..] => (Key::Scroll(1), rest),
-        [ESCAPE, b'[', b'5', b'~', rest @ ..] => (Key::Scroll(-PAGE), rest),
-        [ESCAPE, b'[', b'6', b'~', rest @ ..] => (Key::Scroll(PAGE), rest),
-        [ESCAPE, b'[' | b'O', b'H', rest @ ..] => (Key::Scroll(-ALL), rest),
-        [ESCAPE, b'[' | b'O', b'F', rest @ ..] => (Key::Scroll(ALL), rest),
-        [ESCAPE, ..] => (Key::Unknown, &[]),
+        [b'q' | CTRL_C, rest @ ..] => (KeyAction::Leave, rest),
+        [CTRL_Z, rest @ ..] => (KeyAction::Stop, rest),
+        [ESCAPE, b'[' | b'O', b'A', rest @ ..] => (KeyAction::Scroll(-1), rest),
+        [ESCAPE, b'[' | b'O', b'B', rest @ ..] => (KeyAction::Scroll(1), rest),
+        [ESCAPE, b'[', b'5', b'~', rest @ ..] => (KeyAction::Scroll(-PAGE), rest),
+        [ESCAPE, b'[', b'6', b'~', rest @ ..] => (KeyAction::Scroll(PAGE), rest),
+        [ESCAPE, b'[' | b'O', b'H', rest @ ..] => (KeyAction::Scroll(-ALL), rest),
+        [ESCAPE, b'[' | b'O', b'F', rest @ ..] => (KeyAction::Scroll(ALL), rest),
+        [ESCAPE, ..] => (KeyAction::Unknown, &[]),
         [key, rest @ ..] => {
-            (RowOrder::of_key(char::from(*key)).map_or(Key::Unknown, Key::Order), rest)
+            (RowOrder::of_key(char::from(*key)).map_or(KeyAction::Unknown, KeyAction::Order), rest)
         }
     })
 }
@@ -66,7 +66,7 @@ pub(super) fn next_key(bytes: &[u8]) -> Option<(Key, &[u8])> {
 mod tests {
     use super::*;
 
-    fn keys(mut bytes: &[u8]) -> Vec<Key> {
+    fn keys(mut bytes: &[u8]) -> Vec<KeyAction> {
         let mut found = Vec::new();
         while let Some((key, rest)) = next_key(bytes) {
             found.push(key);
@@ -77,14 +77,19 @@ mod tests {
 
     #[test]
     fn keys_that_come_together_are_separated() {
-        let expected = [Key::Order(RowOrder::Name), Key::Scroll(1), Key::Scroll(-PAGE), Key::Leave];
+        let expected = [
+            KeyAction::Order(RowOrder::Name),
+            KeyAction::Scroll(1),
+            KeyAction::Scroll(-PAGE),
+            KeyAction::Leave,
+        ];
         assert_eq!(keys(b"n\x1b[B\x1b[5~q"), expected);
     }
 
     #[test]
     fn a_sequence_that_is_not_known_does_nothing() {
-        assert_eq!(keys(b"\x1b[15~"), [Key::Unknown]);
-        assert_eq!(keys(b"\x1b"), [Key::Unknown]);
-        assert_eq!(keys(b"x"), [Key::Unknown]);
+        assert_eq!(keys(b"\x1b[15~"), [KeyAction::Unknown]);
+        assert_eq!(keys(b"\x1b"), [KeyAction::Unknown]);
+        assert_eq!(keys(b"x"), [KeyAction::Unknown]);
     }
 }

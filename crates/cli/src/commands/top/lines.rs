@@ -8,11 +8,11 @@ const LONGEST: usize = 1 << 20;
 
 /// What came and was not taken yet.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(super) struct ReceivedLines {
     received: Vec<u8>,
 }
 
-impl Lines {
+impl ReceivedLines {
     /// Reads once; whether there was anything, which there is until the other side has ended.
     pub(super) fn read(&mut self, from: &mut impl Read) -> io::Result<bool> {
         let mut space = [0; 1 << 16];
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn lines_are_handed_out_when_they_are_whole() {
-        let mut lines = Lines::default();
+        let mut lines = ReceivedLines::default();
         assert!(lines.read(&mut &b"one\ntw"[..]).unwrap());
         assert_eq!(lines.next().unwrap().as_deref(), Some("one\n"));
         assert_eq!(lines.next().unwrap(), None);
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn a_line_without_an_end_costs_no_more_than_the_longest() {
-        let mut lines = Lines::default();
+        let mut lines = ReceivedLines::default();
         let mut endless = io::repeat(b'x');
         while lines.next().is_ok() {
             lines.read(&mut endless).unwrap();

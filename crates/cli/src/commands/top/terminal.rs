@@ -29,8 +29,8 @@ use rustix::process::{Signal, getpid, kill_process};
 use rustix::termios::tcgetwinsize;
 use rustix::time::Timespec;
 
-use super::keys::{Key, next_key};
-use super::lines::Lines;
+use super::keys::{KeyAction, next_key};
+use super::lines::ReceivedLines;
 use crate::ui::failure::{Failure, exit_code};
 use crate::ui::{print, say};
 
@@ -64,8 +64,13 @@ enum Next {
 /// Shows a run until it ends or the user leaves; the exit code.
 pub(super) fn show(stream: UnixStream, pid: u32) -> Result<ExitCode, Failure> {
     stream.set_nonblocking(true).map_err(Failure::broken)?;
-    let mut top =
-        Top { stream, pid, lines: Lines::default(), seen: VecDeque::new(), view: View::default() };
+    let mut top = Top {
+        stream,
+        pid,
+        lines: ReceivedLines::default(),
+        seen: VecDeque::new(),
+        view: View::default(),
+    };
     let end = {
         let mut raw = Raw::begin().map_err(Failure::broken)?;
         top.follow(&mut raw)?
@@ -86,7 +91,7 @@ pub(super) fn show(stream: UnixStream, pid: u32) -> Result<ExitCode, Failure> {
 struct Top {
     stream: UnixStream,
     pid: u32,
-    lines: Lines,
+    lines: ReceivedLines,
     seen: VecDeque<Snapshot>,
     view: View,
 }
@@ -153,14 +158,14 @@ impl Top {
             keys = rest;
             let programs = self.seen.back().map_or(0, |newest| newest.programs.len());
             match key {
-                Key::Leave => return Next::Leave,
-                Key::Stop => return Next::Stop,
-                Key::Order(order) => self.view.choose(order),
-                Key::Scroll(rows) => {
+                KeyAction::Leave => return Next::Leave,
+                KeyAction::Stop => return Next::Stop,
+                KeyAction::Order(order) => self.view.choose(order),
+                KeyAction::Scroll(rows) => {
                     let (_, height) = size().unwrap_or(USUAL_SIZE);
                     self.view.scroll_by(rows, programs, height);
                 }
-                Key::Unknown => {}
+                KeyAction::Unknown => {}
             }
         }
         Next::Wait

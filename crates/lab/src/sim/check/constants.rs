@@ -11,7 +11,7 @@ use cosched_sim::model::Mix;
 use cosched_sim::{Costs, Hardware};
 use serde::Serialize;
 
-use super::program::{KernelProgram, MISSES_PER_LINE, Program};
+use super::program::{KernelProgram, KernelRun, MISSES_PER_LINE};
 use crate::alone::SoloRun;
 use crate::sim::measure;
 
@@ -64,7 +64,7 @@ const STREAMS: [usize; 2] = [8, 9];
 /// The runs alone that the constants come from.
 #[derive(Clone, Debug)]
 pub(super) struct ConstantRuns {
-    programs: Vec<Program>,
+    programs: Vec<KernelRun>,
     /// For each program, nanoseconds and switches of each run.
     samples: Vec<Vec<[f64; 2]>>,
 }
@@ -86,12 +86,15 @@ impl ConstantRuns {
             // However little is asked for, more often over its arrays than the one before.
             (triad, 1, f64::max(0.15, 0.03 / scale)),
         ];
-        let programs =
-            programs.map(|(kernel, threads, work)| Program { kernel, threads, work: work * scale });
+        let programs = programs.map(|(kernel, threads, work)| KernelRun {
+            kernel,
+            threads,
+            work: work * scale,
+        });
         ConstantRuns { programs: programs.to_vec(), samples: vec![Vec::new(); programs.len()] }
     }
 
-    pub(super) fn programs(&self) -> &[Program] {
+    pub(super) fn programs(&self) -> &[KernelRun] {
         &self.programs
     }
 
@@ -313,7 +316,7 @@ mod tests {
             (KernelProgram::Triad { mebibytes: 96.0 }, 1, 0),
         ];
         for (kernel, barriers, sections) in kernels {
-            let program = Program { kernel, threads: 2, work: 0.1 };
+            let program = KernelRun { kernel, threads: 2, work: 0.1 };
             let model = program.model(&MADE_UP, &hardware).unwrap();
             let rounds = program.rounds();
             let repeats =

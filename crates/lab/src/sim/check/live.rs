@@ -13,8 +13,8 @@ use cosched_policy::Kind;
 use cosched_workload::Workload;
 
 use super::constants::ConstantRuns;
-use super::program::{Program, SPINS};
-use super::report::Figures;
+use super::program::{KernelRun, SPINS};
+use super::report::ComparedFigures;
 use super::suite::Mixture;
 use super::workload;
 use crate::alone::{self, SoloRun};
@@ -39,7 +39,7 @@ pub(super) fn environment() -> [(String, String); 2] {
 }
 
 /// The runs, and what came of them so far.
-pub(super) struct Live<'a> {
+pub(super) struct LiveRuns<'a> {
     session: &'a Session,
     how: &'a How,
     folder: &'a Path,
@@ -47,12 +47,12 @@ pub(super) struct Live<'a> {
     policies: &'a [Kind],
     pub(super) runs: ConstantRuns,
     /// Each program of the mixtures once, with its solo times in seconds.
-    pub(super) alone: Vec<(Program, Vec<f64>)>,
+    pub(super) alone: Vec<(KernelRun, Vec<f64>)>,
     /// For each mixture and each policy, what each round gave.
-    pub(super) samples: Vec<Vec<Vec<Figures>>>,
+    pub(super) samples: Vec<Vec<Vec<ComparedFigures>>>,
 }
 
-impl<'a> Live<'a> {
+impl<'a> LiveRuns<'a> {
     pub(super) fn new(
         session: &'a Session,
         how: &'a How,
@@ -60,15 +60,15 @@ impl<'a> Live<'a> {
         runs: ConstantRuns,
         mixtures: &'a [Mixture],
         policies: &'a [Kind],
-    ) -> Live<'a> {
-        let mut alone: Vec<(Program, Vec<f64>)> = Vec::new();
+    ) -> LiveRuns<'a> {
+        let mut alone: Vec<(KernelRun, Vec<f64>)> = Vec::new();
         for program in mixtures.iter().flat_map(|mixture| &mixture.programs) {
             if !alone.iter().any(|(known, _)| known == program) {
                 alone.push((*program, Vec::new()));
             }
         }
         let samples = vec![vec![Vec::new(); policies.len()]; mixtures.len()];
-        Live { session, how, folder, mixtures, policies, runs, alone, samples }
+        LiveRuns { session, how, folder, mixtures, policies, runs, alone, samples }
     }
 
     /// So many rounds; an incomplete last one counts as far as it went.
@@ -129,13 +129,13 @@ impl<'a> Live<'a> {
         Ok(None)
     }
 
-    fn alone(&self, program: Program) -> Result<Result<SoloRun, Ended>, Failure> {
+    fn alone(&self, program: KernelRun) -> Result<Result<SoloRun, Ended>, Failure> {
         let workload = workload(&[program], self.folder)?;
         alone::once(self.session, &workload.programs[0], self.how)
     }
 
     /// What is known of a program: how long it took alone in this round.
-    fn profile(&self, program: &Program) -> Profile {
+    fn profile(&self, program: &KernelRun) -> Profile {
         let known = self.alone.iter().find(|(known, _)| known == program);
         let seconds = known.and_then(|(_, times)| times.last());
         Profile { solo: seconds.map(|s| Nanos((s * 1e9) as u64)), ..Profile::default() }
@@ -149,14 +149,14 @@ fn together(
     workload: &Workload,
     policy: Kind,
     profiles: &[Profile],
-) -> Result<Result<Figures, Ended>, Failure> {
+) -> Result<Result<ComparedFigures, Ended>, Failure> {
     let out = crate::out::hidden()?;
     let ran = session.execute(&Request {
         out: Some(out.path()),
         ..Request::new(workload, policy, how, profiles)
     })?;
     match (ran.ended, ran.report_troubles() && ran.all_succeeded()) {
-        (Ended::Complete, true) => Ok(Ok(Figures::of(&ran.result))),
+        (Ended::Complete, true) => Ok(Ok(ComparedFigures::of(&ran.result))),
         (Ended::Complete, false) => {
             let names: Vec<&str> =
                 workload.programs.iter().map(|spec| spec.name.as_str()).collect();

@@ -40,14 +40,14 @@ pub(super) enum KernelProgram {
 
 /// A run of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Program {
+pub(super) struct KernelRun {
     pub(super) kernel: KernelProgram,
     pub(super) threads: u16,
     /// 1 is about a second on two CPUs.
     pub(super) work: f64,
 }
 
-impl Program {
+impl KernelRun {
     /// The name of its executable.
     pub(super) fn name(&self) -> &'static str {
         match self.kernel {
@@ -172,13 +172,13 @@ mod tests {
     #[test]
     fn commands_and_models_match_the_kernels() {
         let kernel = KernelProgram::Lock { hold: 300.0, gap: 1000.0 };
-        let program = Program { kernel, threads: 2, work: 0.5 };
+        let program = KernelRun { kernel, threads: 2, work: 0.5 };
         let command = program.command(Path::new("/k")).join(" ");
         assert_eq!(command, "/k/lock-loop --threads 2 --work 0.5 --hold 300 --gap 1000");
         // 0.5 x 2e9 / 1360 / 2, and 700 steps for a microsecond.
         assert_eq!((program.rounds(), program.steps()), (367_647.0, [700.0, 210.0]));
         let triad =
-            Program { kernel: KernelProgram::Triad { mebibytes: 96.0 }, threads: 2, work: 0.1 };
+            KernelRun { kernel: KernelProgram::Triad { mebibytes: 96.0 }, threads: 2, work: 0.1 };
         assert_eq!((triad.rounds(), triad.lines()), (16.0, 524_288.0));
     }
 }

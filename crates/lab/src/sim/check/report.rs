@@ -12,7 +12,7 @@ const SCHEMA: &str = "cosched-sim-check/2";
 
 /// The figures of a run that are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Figures([Option<f64>; 4]);
+pub(super) struct ComparedFigures([Option<f64>; 4]);
 
 /// Their names, in that order; the first two are times, by which policies are put in order.
 const METRICS: [&str; 4] =
@@ -21,20 +21,20 @@ const TIMES: usize = 2;
 /// An interval is wide if it is this share of what it belongs to.
 const SCATTERED: f64 = 0.5;
 
-impl Figures {
+impl ComparedFigures {
     /// The same with so many switches more.
-    pub(super) fn with_switches(self, more: f64) -> Figures {
-        let Figures([total, turnaround, switches, unfairness]) = self;
+    pub(super) fn with_switches(self, more: f64) -> ComparedFigures {
+        let ComparedFigures([total, turnaround, switches, unfairness]) = self;
         let more = total.map(|total| more / total);
-        Figures([total, turnaround, switches.zip(more).map(|(a, b)| a + b), unfairness])
+        ComparedFigures([total, turnaround, switches.zip(more).map(|(a, b)| a + b), unfairness])
     }
 
-    pub(super) fn of(result: &RunResult) -> Figures {
+    pub(super) fn of(result: &RunResult) -> ComparedFigures {
         let switches = |program: &cosched_results::result::ProgramResult| {
             program.usage.voluntary_switches + program.usage.involuntary_switches
         };
         let switches: u64 = result.programs.iter().map(switches).sum();
-        Figures([
+        ComparedFigures([
             Some(result.total_seconds),
             result.metrics.mean_turnaround_seconds,
             Some(switches as f64 / result.total_seconds),
@@ -45,9 +45,9 @@ impl Figures {
 
 /// A workload under a policy: what each live run gave, and each simulated one.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Samples {
-    pub(super) live: Vec<Figures>,
-    pub(super) simulated: Vec<Figures>,
+pub(super) struct FigureSamples {
+    pub(super) live: Vec<ComparedFigures>,
+    pub(super) simulated: Vec<ComparedFigures>,
 }
 
 /// One figure of a workload under a policy.
@@ -69,16 +69,16 @@ struct Cell {
 
 /// A policy with its figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-struct Row {
+struct PolicyRow {
     policy: String,
     cells: Vec<Cell>,
 }
 
 /// A workload under every policy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-struct Section {
+struct WorkloadSection {
     workload: String,
-    rows: Vec<Row>,
+    rows: Vec<PolicyRow>,
     /// Pairs of policies that live runs distinguish in a metric.
     distinguishable: usize,
     wrong: Vec<WrongOrder>,
@@ -115,7 +115,7 @@ impl SoloError {
 
 /// Everything that was found.
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
+pub(super) struct CheckReport {
     schema: &'static str,
     machine: MachineDescription,
     /// How often each workload ran under each policy.
@@ -123,7 +123,7 @@ pub(super) struct Report {
     /// What the models of the kernels were made with.
     constants: Constants,
     alone: Vec<SoloError>,
-    sections: Vec<Section>,
+    sections: Vec<WorkloadSection>,
     /// Over all workloads, policies and metrics; shares.
     median_error: f64,
     worst_error: f64,
@@ -137,15 +137,15 @@ pub(super) struct Report {
     wrong_orders: usize,
 }
 
-impl Report {
+impl CheckReport {
     /// `samples` holds a list of policies for every workload.
     pub(super) fn new(
         machine: MachineDescription,
         constants: Constants,
         alone: Vec<SoloError>,
-        samples: &[(String, Vec<(String, Samples)>)],
-    ) -> Report {
-        let sections: Vec<Section> =
+        samples: &[(String, Vec<(String, FigureSamples)>)],
+    ) -> CheckReport {
+        let sections: Vec<WorkloadSection> =
             samples.iter().map(|(workload, rows)| section(workload, rows)).collect();
         let cells = || sections.iter().flat_map(|s| &s.rows).flat_map(|row| &row.cells);
         let errors: Vec<f64> = cells().map(|cell| cell.error).collect();
@@ -154,7 +154,7 @@ impl Report {
             Some((metric, median(&own.collect::<Vec<f64>>())?))
         };
         let rounds = samples.iter().flat_map(|(_, rows)| rows).map(|(_, own)| own.live.len());
-        Report {
+        CheckReport {
             schema: SCHEMA,
             machine,
             rounds: rounds.min().unwrap_or(0),
@@ -253,16 +253,16 @@ impl WrongOrder {
     }
 }
 
-fn section(workload: &str, samples: &[(String, Samples)]) -> Section {
-    let rows: Vec<Row> = samples
+fn section(workload: &str, samples: &[(String, FigureSamples)]) -> WorkloadSection {
+    let rows: Vec<PolicyRow> = samples
         .iter()
         .map(|(policy, own)| {
             let cells = (0..METRICS.len()).filter_map(|metric| cell(metric, own));
-            Row { policy: policy.clone(), cells: cells.collect() }
+            PolicyRow { policy: policy.clone(), cells: cells.collect() }
         })
         .collect();
     let mut section =
-        Section { workload: workload.to_owned(), rows, distinguishable: 0, wrong: vec![] };
+        WorkloadSection { workload: workload.to_owned(), rows, distinguishable: 0, wrong: vec![] };
     for metric in &METRICS[..TIMES] {
         let (distinguishable, wrong) = orders(metric, &section.rows);
         section.distinguishable += distinguishable;
@@ -272,8 +272,8 @@ fn section(workload: &str, samples: &[(String, Samples)]) -> Section {
 }
 
 /// `None` where a figure is not known in every run.
-fn cell(metric: usize, samples: &Samples) -> Option<Cell> {
-    let column = |figures: &[Figures]| -> Option<Vec<f64>> {
+fn cell(metric: usize, samples: &FigureSamples) -> Option<Cell> {
+    let column = |figures: &[ComparedFigures]| -> Option<Vec<f64>> {
         figures.iter().map(|figures| figures.0[metric]).collect()
     };
     let live = median_estimate(&column(&samples.live)?)?;
@@ -298,8 +298,8 @@ fn relative_error(truth: f64, found: f64) -> f64 {
 
 /// How many pairs of policies the live runs distinguish in a metric, and those of them that the
 /// model puts in another order, or makes equal.
-fn orders(metric: &'static str, rows: &[Row]) -> (usize, Vec<WrongOrder>) {
-    let of = |row: &Row| row.cells.iter().find(|cell| cell.metric == metric).cloned();
+fn orders(metric: &'static str, rows: &[PolicyRow]) -> (usize, Vec<WrongOrder>) {
+    let of = |row: &PolicyRow| row.cells.iter().find(|cell| cell.metric == metric).cloned();
     let known: Vec<(&str, Cell)> =
         rows.iter().filter_map(|row| Some((row.policy.as_str(), of(row)?))).collect();
     let (mut distinguishable, mut wrong) = (0, Vec::new());
@@ -334,20 +334,20 @@ fn percent(share: f64) -> String {
 mod tests {
     use super::*;
 
-    fn samples(live: &[f64], simulated: &[f64]) -> Samples {
+    fn samples(live: &[f64], simulated: &[f64]) -> FigureSamples {
         let figures = |times: &[f64]| {
             times
                 .iter()
-                .map(|time| Figures([Some(*time), Some(*time), Some(100.0), None]))
+                .map(|time| ComparedFigures([Some(*time), Some(*time), Some(100.0), None]))
                 .collect()
         };
-        Samples { live: figures(live), simulated: figures(simulated) }
+        FigureSamples { live: figures(live), simulated: figures(simulated) }
     }
 
-    fn report(rows: &[(&str, Samples)]) -> Report {
+    fn report(rows: &[(&str, FigureSamples)]) -> CheckReport {
         let rows = rows.iter().map(|(policy, own)| ((*policy).to_owned(), own.clone())).collect();
         let machine = MachineDescription { cpus: 2, model: None, kernel: "6.18".into() };
-        Report::new(machine, Constants::default(), vec![], &[("w".to_owned(), rows)])
+        CheckReport::new(machine, Constants::default(), vec![], &[("w".to_owned(), rows)])
     }
 
     #[test]

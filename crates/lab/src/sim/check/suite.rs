@@ -1,28 +1,31 @@
 //! The workloads of the check: each stands for one way in which programs hinder each other, from
 //! barely to badly.
 
-use super::program::{KernelProgram, Program};
+use super::program::{KernelProgram, KernelRun};
 
 /// Programs that run together.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Mixture {
     pub(super) name: &'static str,
-    pub(super) programs: Vec<Program>,
+    pub(super) programs: Vec<KernelRun>,
 }
 
 /// All workloads for a machine of so many CPUs. Each program takes some tenths of a second alone.
 pub(super) fn all(cpus: u16) -> Vec<Mixture> {
     let storm =
-        |grain, work| Program { kernel: KernelProgram::Barriers { grain }, threads: cpus, work };
-    let lock = |gap, work| Program {
+        |grain, work| KernelRun { kernel: KernelProgram::Barriers { grain }, threads: cpus, work };
+    let lock = |gap, work| KernelRun {
         kernel: KernelProgram::Lock { hold: 300.0, gap },
         threads: cpus,
         work,
     };
-    let compute = |threads, work| Program { kernel: KernelProgram::Compute, threads, work };
-    let triad =
-        |threads, work| Program { kernel: KernelProgram::Triad { mebibytes: 96.0 }, threads, work };
-    let mixture = |name, programs: &[&[Program]]| Mixture { name, programs: programs.concat() };
+    let compute = |threads, work| KernelRun { kernel: KernelProgram::Compute, threads, work };
+    let triad = |threads, work| KernelRun {
+        kernel: KernelProgram::Triad { mebibytes: 96.0 },
+        threads,
+        work,
+    };
+    let mixture = |name, programs: &[&[KernelRun]]| Mixture { name, programs: programs.concat() };
     vec![
         mixture("barriers-30us x2", &[&[storm(30.0, 0.15); 2]]),
         mixture("barriers-300us x2", &[&[storm(300.0, 0.2); 2]]),
@@ -48,7 +51,11 @@ pub(super) fn all(cpus: u16) -> Vec<Mixture> {
 /// Enough to see that everything works.
 pub(super) fn quick(cpus: u16) -> Vec<Mixture> {
     let little = |mixture: &Mixture| Mixture {
-        programs: mixture.programs.iter().map(|p| Program { work: p.work / 20.0, ..*p }).collect(),
+        programs: mixture
+            .programs
+            .iter()
+            .map(|p| KernelRun { work: p.work / 20.0, ..*p })
+            .collect(),
         ..mixture.clone()
     };
     let chosen = ["barriers-3ms x3", "mixed"];
@@ -63,11 +70,11 @@ mod tests {
     #[test]
     fn what_is_checked_was_not_calibrated_with() {
         let runs = ConstantRuns::new(2, 1.0);
-        let checked: Vec<Program> =
+        let checked: Vec<KernelRun> =
             all(2).into_iter().flat_map(|mixture| mixture.programs).collect();
         assert!(checked.iter().all(|program| !runs.programs().contains(program)));
         // Nor with the same parameters of a kernel, where it has any.
-        let knobs = |program: &Program| {
+        let knobs = |program: &KernelRun| {
             (program.kernel != KernelProgram::Compute).then_some(program.kernel)
         };
         let calibrated: Vec<KernelProgram> = runs.programs().iter().filter_map(knobs).collect();

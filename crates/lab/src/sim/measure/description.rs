@@ -16,7 +16,7 @@ const UNKNOWN_CACHE_MIB: f64 = 8.0;
 
 /// What was measured.
 #[derive(Debug, Serialize)]
-pub(super) struct Figures {
+pub(super) struct MeasuredFigures {
     pub(super) gigahertz: f64,
     /// `None` where no core shows two siblings.
     pub(super) smt_share: Option<f64>,
@@ -47,7 +47,7 @@ pub(super) struct Figures {
 }
 
 /// The file.
-pub(super) fn text(figures: &Figures, session: &Session) -> String {
+pub(super) fn text(figures: &MeasuredFigures, session: &Session) -> String {
     let topology = this::usable(session);
     let machine = &session.description;
     let mut text = format!(
@@ -196,7 +196,7 @@ mod tests {
         let own = Costs { start, join, freeze, thaw };
         let memory =
             Memory { cache_mib: Some(32.0), nanos: 110.5, triad: [9.0, 17.0], cpus: 8, bus: 40.0 };
-        let figures = Figures {
+        let figures = MeasuredFigures {
             gigahertz: 3.1,
             smt_share: Some(0.6),
             memory,

@@ -5,26 +5,26 @@ use std::path::Path;
 use cosched_results::result::MachineDescription;
 use serde::Serialize;
 
-use super::description::Figures;
+use super::description::MeasuredFigures;
 use crate::ui::failure::Failure;
 
 /// The version of the JSON that is written.
 const SCHEMA: &str = "cosched-sim-measure/1";
 
 #[derive(Debug, Serialize)]
-struct Document<'a> {
+struct MeasurementDocument<'a> {
     schema: &'static str,
     /// The description that was written.
     file: &'a Path,
     machine: &'a MachineDescription,
     #[serde(flatten)]
-    figures: &'a Figures,
-    own: Own,
+    figures: &'a MeasuredFigures,
+    own: OwnCosts,
 }
 
 /// What cosched itself takes.
 #[derive(Debug, Serialize)]
-struct Own {
+struct OwnCosts {
     start_nanos: u64,
     join_nanos: u64,
     freeze_nanos: u64,
@@ -34,17 +34,17 @@ struct Own {
 
 /// What was measured, and where the description lies.
 pub(super) fn json(
-    figures: &Figures,
+    figures: &MeasuredFigures,
     machine: &MachineDescription,
     file: &Path,
 ) -> Result<String, Failure> {
-    let own = Own {
+    let own = OwnCosts {
         start_nanos: figures.own.start.0,
         join_nanos: figures.own.join.0,
         freeze_nanos: figures.own.freeze.0,
         thaw_nanos: figures.own.thaw.0,
         frozen_by: figures.backend,
     };
-    let document = Document { schema: SCHEMA, file, machine, figures, own };
+    let document = MeasurementDocument { schema: SCHEMA, file, machine, figures, own };
     serde_json::to_string_pretty(&document).map_err(Failure::broken)
 }

@@ -9,11 +9,11 @@ use crate::ui::failure::Failure;
 
 #[derive(Serialize)]
 struct JobsFile<'a> {
-    program: Vec<Program<'a>>,
+    program: Vec<JobEntry<'a>>,
 }
 
 #[derive(Serialize)]
-struct Program<'a> {
+struct JobEntry<'a> {
     name: &'a str,
     command: &'a [String],
     threads: Option<u16>,
@@ -58,9 +58,9 @@ pub(super) fn text(record: &str, command: &str, programs: &[Replayed]) -> Result
     ))
 }
 
-fn program(of: &Replayed) -> Program<'_> {
+fn program(of: &Replayed) -> JobEntry<'_> {
     let spec = &of.spec;
-    Program {
+    JobEntry {
         name: &spec.name,
         command: &spec.command,
         threads: spec.threads,

@@ -19,7 +19,7 @@ use cosched_core::{Exit, Learned, Molding, Nanos, Profile};
 use cosched_policy::Kind;
 use cosched_report::disturbance;
 use cosched_results::result::{ProgramResult, RunResult};
-use cosched_sim::{Hardware, Job, Model};
+use cosched_sim::{Hardware, Model, SimulatedJob};
 use cosched_workload::{After, ProgramSpec, Repeat, Workload, escaped};
 use serde::Serialize;
 
@@ -35,7 +35,7 @@ const LITTLE: f64 = 0.5;
 /// Where a solo time comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Basis {
+pub(super) enum SoloBasis {
     /// It was measured.
     Alone,
     /// It had its CPUs to itself, or hardly used them: how long it ran is how long it takes.
@@ -48,7 +48,7 @@ pub(super) enum Basis {
 #[derive(Clone, Debug)]
 pub(super) struct Replayed {
     pub(super) spec: ProgramSpec,
-    pub(super) job: Job,
+    pub(super) job: SimulatedJob,
     /// The model as a `[program.model]`.
     pub(super) table: toml::Table,
     pub(super) profile: Profile,
@@ -60,7 +60,7 @@ pub(super) struct Replayed {
     /// Of one run, in the model.
     pub(super) cpu_seconds: f64,
     pub(super) alone_seconds: f64,
-    pub(super) basis: Basis,
+    pub(super) basis: SoloBasis,
     /// CPU time of the record that it cannot have used alone, in one run.
     pub(super) cut_seconds: f64,
     pub(super) failed: bool,
@@ -119,8 +119,8 @@ pub(super) fn assumptions(record: &RunResult, programs: &[Replayed], asked: Kind
         Some(always.to_owned()),
         sentence(named(&|program| is_bound(&record.programs[program.position])), bound),
         sentence(named(&|program| program.molded.is_some()), molded),
-        sentence(named(&|program| program.basis == Basis::Running), running),
-        sentence(named(&|program| program.basis == Basis::CpuTime), cpu),
+        sentence(named(&|program| program.basis == SoloBasis::Running), running),
+        sentence(named(&|program| program.basis == SoloBasis::CpuTime), cpu),
         sentence(
             named(&|program| program.cut_seconds > PIECE.max(CLOCK * program.cpu_seconds)),
             cut,
@@ -153,7 +153,7 @@ fn replayed(
     hardware: &Hardware,
 ) -> Result<Replayed, Failure> {
     let threads = program.threads.max(1);
-    let shape = Shape::of(record, program, hardware);
+    let shape = RunShape::of(record, program, hardware);
     // A second more for what is counted late.
     let most = record.total_seconds * record.machine.cpus as f64 + 1.0;
     if shape.cpu > most {
@@ -174,7 +174,7 @@ fn replayed(
     })?;
     Ok(Replayed {
         spec: spec(record, program),
-        job: Job { model, weight: 1.0 },
+        job: SimulatedJob { model, weight: 1.0 },
         table,
         profile: profile(program),
         molded: molded(program),
@@ -283,17 +283,17 @@ fn counted(program: &ProgramResult) -> usize {
 
 /// What one run is made of; seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Shape {
+struct RunShape {
     cpu: f64,
     alone: f64,
-    basis: Basis,
+    basis: SoloBasis,
     cut: f64,
     /// On how many CPUs it can run at once.
     width: f64,
 }
 
-impl Shape {
-    fn of(record: &RunResult, program: &ProgramResult, hardware: &Hardware) -> Shape {
+impl RunShape {
+    fn of(record: &RunResult, program: &ProgramResult, hardware: &Hardware) -> RunShape {
         let usage = &program.usage;
         let used =
             (usage.user_seconds + usage.system_seconds) / program.completions.len().max(1) as f64;
@@ -307,19 +307,19 @@ impl Shape {
             Some(seconds) => {
                 let start = (hardware.own.start + hardware.own.join).as_secs_f64();
                 let alone = seconds / runs;
-                ((alone - start).max(PIECE.min(alone)).min(running), Basis::Alone)
+                ((alone - start).max(PIECE.min(alone)).min(running), SoloBasis::Alone)
             }
             // Where other processes took CPUs, that time would be taken for sleep, and more of it
             // in one program than in another.
-            None if disturbance::is_disturbed(record) => (used / width, Basis::CpuTime),
+            None if disturbance::is_disturbed(record) => (used / width, SoloBasis::CpuTime),
             None if had_its_cpus(record) || used < LITTLE * running * due(record, program) => {
-                (running, Basis::Running)
+                (running, SoloBasis::Running)
             }
-            None => (used / width, Basis::CpuTime),
+            None => (used / width, SoloBasis::CpuTime),
         };
         // A run shorter than the kernel's clock tells.
         let cpu = used.min(alone * width).max(1e-6);
-        Shape { cpu, alone: alone.max(cpu / width), basis, cut: used - cpu, width }
+        RunShape { cpu, alone: alone.max(cpu / width), basis, cut: used - cpu, width }
     }
 
     /// The share of the work that one thread does alone, and the time that it sleeps.
@@ -374,8 +374,8 @@ fn nanos(seconds: f64) -> Nanos {
 mod tests {
     use super::*;
 
-    fn shape(cpu: f64, alone: f64, width: f64) -> Shape {
-        Shape { cpu, alone, basis: Basis::Alone, cut: 0.0, width }
+    fn shape(cpu: f64, alone: f64, width: f64) -> RunShape {
+        RunShape { cpu, alone, basis: SoloBasis::Alone, cut: 0.0, width }
     }
 
     #[test]

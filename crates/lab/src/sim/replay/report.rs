@@ -5,8 +5,8 @@ use cosched_sim::Hardware;
 use cosched_workload::escaped;
 use serde::Serialize;
 
-use super::Record;
-use super::program::{Basis, Replayed};
+use super::RecordedRun;
+use super::program::{Replayed, SoloBasis};
 use crate::sim::simulator::Scene;
 use crate::ui::table::{number, table, text};
 
@@ -20,25 +20,25 @@ const SCHEMA: &str = "cosched-replay/1";
 
 /// The recorded run, the model's version of it, and the answer.
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
+pub(super) struct ReplayReport {
     schema: &'static str,
     /// The run, as it was named.
     run: String,
     machine: String,
     kernel: &'static str,
     seed: u64,
-    recorded: Figures,
-    model: Figures,
+    recorded: ReplayFigures,
+    model: ReplayFigures,
     /// Of the model against the record.
     error_percent: Errors,
-    answer: Figures,
-    programs: Vec<Program>,
+    answer: ReplayFigures,
+    programs: Vec<ReplayedProgram>,
     assumptions: Vec<String>,
 }
 
 /// One run as a whole; times in seconds.
 #[derive(Debug, PartialEq, Serialize)]
-pub(super) struct Figures {
+pub(super) struct ReplayFigures {
     policy: String,
     quantum_seconds: Option<f64>,
     placement: Option<String>,
@@ -62,13 +62,13 @@ struct Errors {
 
 /// A program of the model, and what became of it in each run.
 #[derive(Debug, Serialize)]
-struct Program {
+struct ReplayedProgram {
     name: String,
     threads: u16,
     runs: usize,
     cpu_seconds: f64,
     alone_seconds: f64,
-    alone_from: Basis,
+    alone_from: SoloBasis,
     cut_cpu_seconds: f64,
     recorded_turnaround_seconds: Option<f64>,
     model_turnaround_seconds: Option<f64>,
@@ -76,14 +76,14 @@ struct Program {
     answer_turnaround_seconds: Option<f64>,
 }
 
-impl Figures {
+impl ReplayFigures {
     /// Of the record, or of a run of what was made from it.
-    pub(super) fn of(run: &RunResult, programs: &[Replayed]) -> Figures {
+    pub(super) fn of(run: &RunResult, programs: &[Replayed]) -> ReplayFigures {
         let of = |program: &Replayed| {
             let named = run.programs.iter().find(|known| known.name == program.spec.name);
             named.and_then(|known| known.turnaround_seconds)
         };
-        Figures {
+        ReplayFigures {
             policy: run.policy.clone(),
             quantum_seconds: run.quantum_seconds,
             placement: run.placement.clone(),
@@ -103,16 +103,16 @@ fn error(model: Option<f64>, recorded: Option<f64>) -> Option<f64> {
     Some(100.0 * (model / recorded - 1.0))
 }
 
-impl Report {
+impl ReplayReport {
     pub(super) fn new(
-        record: &Record,
+        record: &RecordedRun,
         scene: &Scene,
         hardware: &Hardware,
         programs: &[Replayed],
-        [recorded, model, answer]: [Figures; 3],
+        [recorded, model, answer]: [ReplayFigures; 3],
         assumptions: Vec<String>,
-    ) -> Report {
-        let program = |(i, program): (usize, &Replayed)| Program {
+    ) -> ReplayReport {
+        let program = |(i, program): (usize, &Replayed)| ReplayedProgram {
             name: program.spec.name.clone(),
             threads: program.job.model.threads,
             runs: record.result.programs[program.position].completions.len(),
@@ -131,7 +131,7 @@ impl Report {
             unfairness: error(model.unfairness, recorded.unfairness),
             cpu_utilisation: error(Some(model.cpu_utilisation), Some(recorded.cpu_utilisation)),
         };
-        Report {
+        ReplayReport {
             schema: SCHEMA,
             run: record.shown.clone(),
             machine: hardware.name.clone(),

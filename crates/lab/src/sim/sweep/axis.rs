@@ -15,13 +15,13 @@ use crate::values::{kernel, max_frozen, named, quantum};
 /// One setting with all its values.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Axis {
-    pub(super) key: Key,
-    values: Vec<Value>,
+    pub(super) key: AxisKey,
+    values: Vec<AxisValue>,
 }
 
 /// What can be varied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Key {
+pub(super) enum AxisKey {
     Quantum,
     Policy,
     Placement,
@@ -34,7 +34,7 @@ pub(super) enum Key {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Value {
+enum AxisValue {
     Quantum(Duration),
     Policy(Kind),
     Placement(Placement),
@@ -45,42 +45,42 @@ enum Value {
     Constant(SetTo),
 }
 
-impl Key {
+impl AxisKey {
     /// All but the constants.
-    const ALL: [Key; 7] = [
-        Key::Quantum,
-        Key::Policy,
-        Key::Placement,
-        Key::Kernel,
-        Key::Machine,
-        Key::Seed,
-        Key::MaxFrozen,
+    const ALL: [AxisKey; 7] = [
+        AxisKey::Quantum,
+        AxisKey::Policy,
+        AxisKey::Placement,
+        AxisKey::Kernel,
+        AxisKey::Machine,
+        AxisKey::Seed,
+        AxisKey::MaxFrozen,
     ];
 
-    fn named(name: &str) -> Option<Key> {
+    fn named(name: &str) -> Option<AxisKey> {
         let constant = || Params::default().list().into_iter().find(|param| param.name == name);
-        let key = Key::ALL.into_iter().find(|key| key.name() == name);
-        key.or_else(|| constant().map(|param| Key::Constant(param.name)))
+        let key = AxisKey::ALL.into_iter().find(|key| key.name() == name);
+        key.or_else(|| constant().map(|param| AxisKey::Constant(param.name)))
     }
 
     /// As it is written.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Key::Quantum => "quantum",
-            Key::Policy => "policy",
-            Key::Placement => "placement",
-            Key::Kernel => "kernel",
-            Key::Machine => "machine",
-            Key::Seed => "seed",
-            Key::MaxFrozen => "max-frozen",
-            Key::Constant(name) => name,
+            AxisKey::Quantum => "quantum",
+            AxisKey::Policy => "policy",
+            AxisKey::Placement => "placement",
+            AxisKey::Kernel => "kernel",
+            AxisKey::Machine => "machine",
+            AxisKey::Seed => "seed",
+            AxisKey::MaxFrozen => "max-frozen",
+            AxisKey::Constant(name) => name,
         }
     }
 
     /// Whether a policy supports it.
     fn is_for(self, kind: Kind) -> bool {
         match self {
-            Key::Constant(name) => kind.uses_constant(name),
+            AxisKey::Constant(name) => kind.uses_constant(name),
             _ => OptionGroup::of(self.name()).is_none_or(|group| kind.takes(group)),
         }
     }
@@ -91,7 +91,7 @@ impl Key {
         let (mut all, mut from, mut depth) = (Vec::new(), 0, 0);
         for (at, sign) in values.char_indices() {
             let word = values[from..at].rsplit(char::is_whitespace).next().unwrap_or_default();
-            let divides = self != Key::Machine
+            let divides = self != AxisKey::Machine
                 || depth == 0
                     && !(word.starts_with("signal_nanos=") && word.matches(',').count() < 2);
             match sign {
@@ -108,31 +108,31 @@ impl Key {
         all
     }
 
-    fn read(self, text: &str) -> Result<Value, String> {
+    fn read(self, text: &str) -> Result<AxisValue, String> {
         match self {
-            Key::Quantum => quantum(text).map(Value::Quantum),
-            Key::Policy => named(text).map(Value::Policy),
-            Key::Placement => named(text).map(Value::Placement),
-            Key::Kernel => kernel(text).map(Value::Kernel),
-            Key::Machine => Ok(Value::Machine(text.to_owned())),
-            Key::Seed => {
-                text.parse().map(Value::Seed).map_err(|_| "write a whole number".to_owned())
+            AxisKey::Quantum => quantum(text).map(AxisValue::Quantum),
+            AxisKey::Policy => named(text).map(AxisValue::Policy),
+            AxisKey::Placement => named(text).map(AxisValue::Placement),
+            AxisKey::Kernel => kernel(text).map(AxisValue::Kernel),
+            AxisKey::Machine => Ok(AxisValue::Machine(text.to_owned())),
+            AxisKey::Seed => {
+                text.parse().map(AxisValue::Seed).map_err(|_| "write a whole number".to_owned())
             }
-            Key::MaxFrozen => max_frozen(text).map(Value::MaxFrozen),
-            Key::Constant(name) => named(&format!("{name}={text}")).map(Value::Constant),
+            AxisKey::MaxFrozen => max_frozen(text).map(AxisValue::MaxFrozen),
+            AxisKey::Constant(name) => named(&format!("{name}={text}")).map(AxisValue::Constant),
         }
     }
 
     fn is_given(self, args: &RunOptions) -> bool {
         match self {
-            Key::Quantum => args.how.policy.quantum.is_some(),
-            Key::Policy => args.policy.is_some(),
-            Key::Placement => args.how.policy.placement.is_some(),
-            Key::Kernel => args.kernel.is_some(),
-            Key::Machine => args.machine.is_some(),
-            Key::Seed => args.seed.is_some(),
-            Key::MaxFrozen => args.how.policy.max_frozen.is_some(),
-            Key::Constant(name) => args.how.policy.set.value(name).is_some(),
+            AxisKey::Quantum => args.how.policy.quantum.is_some(),
+            AxisKey::Policy => args.policy.is_some(),
+            AxisKey::Placement => args.how.policy.placement.is_some(),
+            AxisKey::Kernel => args.kernel.is_some(),
+            AxisKey::Machine => args.machine.is_some(),
+            AxisKey::Seed => args.seed.is_some(),
+            AxisKey::MaxFrozen => args.how.policy.max_frozen.is_some(),
+            AxisKey::Constant(name) => args.how.policy.set.value(name).is_some(),
         }
     }
 
@@ -145,14 +145,14 @@ impl Key {
             humantime::format_duration(Duration::from_nanos(time.0)).to_string()
         };
         Some(match self {
-            Key::Quantum => time(scene.how.options(scene.policy).quantum),
-            Key::Policy => scene.policy.to_string(),
-            Key::Placement => scene.how.placement().to_string(),
-            Key::Kernel => scene.kernel.name().to_owned(),
-            Key::Machine => scene.machine.clone(),
-            Key::Seed => scene.seed.to_string(),
-            Key::MaxFrozen => time(scene.how.max_frozen()),
-            Key::Constant(name) => scene.how.policy.set.value(name)?.to_owned(),
+            AxisKey::Quantum => time(scene.how.options(scene.policy).quantum),
+            AxisKey::Policy => scene.policy.to_string(),
+            AxisKey::Placement => scene.how.placement().to_string(),
+            AxisKey::Kernel => scene.kernel.name().to_owned(),
+            AxisKey::Machine => scene.machine.clone(),
+            AxisKey::Seed => scene.seed.to_string(),
+            AxisKey::MaxFrozen => time(scene.how.max_frozen()),
+            AxisKey::Constant(name) => scene.how.policy.set.value(name)?.to_owned(),
         })
     }
 }
@@ -161,16 +161,16 @@ impl Axis {
     fn read(text: &str) -> Result<Axis, Failure> {
         let wrong = |what: String| Failure::Input(format!("--sweep {text}: {what}"));
         let keys = || {
-            let keys = Key::ALL.map(Key::name).join(", ");
+            let keys = AxisKey::ALL.map(AxisKey::name).join(", ");
             format!("{keys}, and the constants of `cosched sim params`")
         };
         let Some((name, values)) = text.split_once('=') else {
             return Err(wrong(format!("write it as key=a,b,c; the keys are {}", keys())));
         };
-        let key = Key::named(name);
+        let key = AxisKey::named(name);
         let key =
             key.ok_or_else(|| wrong(format!("there is no key '{name}'; the keys are {}", keys())))?;
-        let mut read: Vec<Value> = Vec::new();
+        let mut read: Vec<AxisValue> = Vec::new();
         for value in key.split(values) {
             let value = value.trim();
             let new = key.read(value).map_err(|error| wrong(format!("'{value}': {error}")))?;
@@ -189,22 +189,22 @@ impl Axis {
     }
 
     /// Gives the setting one of its values.
-    pub(super) fn apply(&self, position: usize, given: &mut Given) {
+    pub(super) fn apply(&self, position: usize, given: &mut GivenSettings) {
         match self.values[position].clone() {
-            Value::Quantum(quantum) => given.how.policy.quantum = Some(quantum),
-            Value::Policy(policy) => given.policy = Some(policy),
-            Value::Placement(placement) => given.how.policy.placement = Some(placement),
-            Value::Kernel(kernel) => given.kernel = Some(kernel),
-            Value::Machine(machine) => given.machine = Some(machine),
-            Value::Seed(seed) => given.seed = Some(seed),
-            Value::MaxFrozen(longest) => given.how.policy.max_frozen = Some(longest),
-            Value::Constant(set) => given.how.policy.set.put(set),
+            AxisValue::Quantum(quantum) => given.how.policy.quantum = Some(quantum),
+            AxisValue::Policy(policy) => given.policy = Some(policy),
+            AxisValue::Placement(placement) => given.how.policy.placement = Some(placement),
+            AxisValue::Kernel(kernel) => given.kernel = Some(kernel),
+            AxisValue::Machine(machine) => given.machine = Some(machine),
+            AxisValue::Seed(seed) => given.seed = Some(seed),
+            AxisValue::MaxFrozen(longest) => given.how.policy.max_frozen = Some(longest),
+            AxisValue::Constant(set) => given.how.policy.set.put(set),
         }
     }
 }
 
 /// The settings of the command line, to be completed by those that vary.
-pub(super) struct Given {
+pub(super) struct GivenSettings {
     policy: Option<Kind>,
     machine: Option<String>,
     kernel: Option<Kernel>,
@@ -212,9 +212,9 @@ pub(super) struct Given {
     how: How,
 }
 
-impl Given {
-    pub(super) fn new(args: &RunOptions) -> Given {
-        Given {
+impl GivenSettings {
+    pub(super) fn new(args: &RunOptions) -> GivenSettings {
+        GivenSettings {
             policy: args.policy,
             machine: args.machine.clone(),
             kernel: args.kernel,
@@ -275,9 +275,9 @@ pub(super) fn check_use(axes: &[Axis], kinds: &[Kind]) -> Result<(), Failure> {
 
 /// A scene by its settings.
 pub(super) fn name(scene: &Scene) -> String {
-    let part = |key: Key| key.of(scene).map(|value| format!("{}={value}", key.name()));
-    let constants = scene.how.policy.set.iter().map(|(name, _)| Key::Constant(name));
-    Key::ALL.into_iter().chain(constants).filter_map(part).collect::<Vec<_>>().join(" ")
+    let part = |key: AxisKey| key.of(scene).map(|value| format!("{}={value}", key.name()));
+    let constants = scene.how.policy.set.iter().map(|(name, _)| AxisKey::Constant(name));
+    AxisKey::ALL.into_iter().chain(constants).filter_map(part).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -288,7 +288,7 @@ mod tests {
     fn the_commas_within_a_machine_in_words_do_not_divide() {
         let machines = |text: &str| Axis::read(&format!("machine={text}")).unwrap().values;
         let of = |machines: &[&str]| {
-            machines.iter().map(|name| Value::Machine((*name).to_owned())).collect::<Vec<_>>()
+            machines.iter().map(|name| AxisValue::Machine((*name).to_owned())).collect::<Vec<_>>()
         };
         assert_eq!(machines("opteron-64,e5410-8"), of(&["opteron-64", "e5410-8"]));
         let words =

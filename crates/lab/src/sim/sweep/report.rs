@@ -14,16 +14,16 @@ const SCHEMA: &str = "cosched-sweep/1";
 
 /// All combinations.
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
+pub(super) struct SweepReport {
     schema: &'static str,
     /// The settings that vary, as they were given.
     keys: Vec<&'static str>,
-    points: Vec<Row>,
+    points: Vec<SweepRow>,
 }
 
 /// One combination: its settings, and what came of it.
 #[derive(Debug, Serialize)]
-pub(super) struct Row {
+pub(super) struct SweepRow {
     policy: String,
     machine: String,
     kernel: &'static str,
@@ -47,8 +47,8 @@ pub(super) struct Row {
     words: Vec<Option<String>>,
 }
 
-impl Row {
-    pub(super) fn new(axes: &[Axis], scene: &Scene, result: &RunResult) -> Row {
+impl SweepRow {
+    pub(super) fn new(axes: &[Axis], scene: &Scene, result: &RunResult) -> SweepRow {
         let gangs = scene.policy.makes_gangs();
         let solos = result.programs.iter().map(|program| program.solo_seconds);
         let solo_sum = solos.sum::<Option<f64>>();
@@ -56,7 +56,7 @@ impl Row {
             let started = program.started_seconds.unwrap_or(result.total_seconds);
             (started - program.arrived_seconds).max(program.longest_frozen_seconds)
         };
-        Row {
+        SweepRow {
             policy: scene.policy.to_string(),
             machine: scene.machine.clone(),
             kernel: scene.kernel.name(),
@@ -78,10 +78,10 @@ impl Row {
     }
 }
 
-impl Report {
-    pub(super) fn new(axes: &[Axis], points: Vec<Row>) -> Report {
+impl SweepReport {
+    pub(super) fn new(axes: &[Axis], points: Vec<SweepRow>) -> SweepReport {
         let keys = axes.iter().map(|axis| axis.key.name()).collect();
-        Report { schema: SCHEMA, keys, points }
+        SweepReport { schema: SCHEMA, keys, points }
     }
 
     pub(super) fn all_succeeded(&self) -> bool {

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use cosched_core::{CpuSet, ProgramId};
 
-use crate::kernel::affinity::Seen;
+use crate::kernel::affinity::VisibleMask;
 use crate::process::tree::Process;
 use crate::safety::undo::{Log, LogError, Record};
 
@@ -68,7 +68,7 @@ impl Apart {
 
     /// Whether a thread has this mask because it, or its creator, was given CPUs of its own, in a
     /// program with the CPUs `all`.
-    pub(super) fn gave(&self, tid: i32, seen: &Seen, all: &CpuSet) -> bool {
+    pub(super) fn gave(&self, tid: i32, seen: &VisibleMask, all: &CpuSet) -> bool {
         if self.bound_by_others.get(&tid).is_some_and(|(_, mask)| *mask == seen.mask) {
             return false;
         }

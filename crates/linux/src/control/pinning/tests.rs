@@ -43,7 +43,7 @@ impl Sleeper {
         moves: &dyn Fn() -> Option<u32>,
     ) -> Result<(), Refusal> {
         let (tree, proc) = (self.tree(), Proc::default());
-        let place = Place { tree: &tree, proc: &proc, moves };
+        let place = ThreadSource { tree: &tree, proc: &proc, moves };
         refusal(self.masks.bind(cpus, place, &mut self.log))
     }
 
@@ -51,7 +51,7 @@ impl Sleeper {
     fn rule(&mut self, cpus: Option<CpuSet>) -> Result<(), Refusal> {
         let (tree, proc) = (self.tree(), Proc::default());
         let thread = Process::find(&proc, self.pid()).unwrap();
-        let place = Place { tree: &tree, proc: &proc, moves: &|| Some(0) };
+        let place = ThreadSource { tree: &tree, proc: &proc, moves: &|| Some(0) };
         refusal(self.masks.bind_one(thread, cpus, place, &mut self.log))
     }
 
@@ -124,7 +124,7 @@ fn a_mask_set_by_another_process_is_not_widened() {
 #[test]
 fn a_mask_of_a_moment_is_not_given_back_as_the_threads_own() {
     let Some((all, first, second)) = two_cpus() else { return };
-    let every = Seen::of(0).unwrap().freed().mask;
+    let every = VisibleMask::of(0).unwrap().freed().mask;
     let count = std::cell::Cell::new(0);
     let under_way = || None;
     let between = || Some(count.replace(count.get() + 1));
@@ -209,7 +209,7 @@ fn a_thread_bound_meanwhile_by_another_process_is_left_there() {
     let mut program = Sleeper::start(all);
     assert_eq!(program.rule(Some(first)), Ok(()));
     program.is_bound_to(second);
-    assert!(!program.masks.is_ours(program.pid(), &Seen::of(program.pid()).unwrap()));
+    assert!(!program.masks.is_ours(program.pid(), &VisibleMask::of(program.pid()).unwrap()));
     assert_eq!(program.rule(Some(first)), Err(Refusal::ChangedByOther));
     program.masks.forget_rules(&Proc::default());
     assert_eq!(program.bind(None), Ok(()));
@@ -229,7 +229,7 @@ fn recovery_keeps_masks_that_other_processes_set() {
     let masks = Masks::new(id, all, None);
     let mut pinning = Pinning::Masks(Box::new(std::mem::replace(&mut program.masks, masks)));
     let (tree, proc) = (program.tree(), Proc::default());
-    let place = Place { tree: &tree, proc: &proc, moves: &|| Some(0) };
+    let place = ThreadSource { tree: &tree, proc: &proc, moves: &|| Some(0) };
     let owner = pinning.owner(pid, place, &mut program.log).unwrap();
     assert_eq!(owner, MaskOwner::User);
     assert_eq!(undo::restore(program.log.journal(), &Proc::default()).masks, 0);
@@ -250,7 +250,7 @@ fn recovery_restores_a_thread_that_another_process_released() {
         assert_eq!(undo::restore(program.log.journal(), &Proc::default()).masks, 1);
         assert_eq!(program.cpus(), all);
         program.is_bound_to(second);
-        let bound_again = Seen::of(program.pid()).unwrap();
+        let bound_again = VisibleMask::of(program.pid()).unwrap();
         assert!(program.masks.is_ours(program.pid(), &bound_again), "nothing tells it from ours");
     }
 }

@@ -41,7 +41,7 @@ fn threads_in_too_many_groups_of_a_program_are_not_known() {
         let (found, set) = (CpuSet::first(2), CpuSet::first(1));
         let thread = Process { pid: 1, start_time: 0 };
         let one = Move { program: P, thread, found, set };
-        let none = |_: i32, _: &Move| Given::NotNeeded;
+        let none = |_: i32, _: &Move| RestoreResult::NotNeeded;
         give_back_to_newborn(&[1], &[&one], none, || threads_below(&dir))
     };
     // Together with the group of the program itself.
@@ -127,7 +127,7 @@ fn newborn_threads_are_checked_until_none_has_the_mask() {
     let lists: [&[i32]; 4] = [&[1, 2], &[1, 2, 3], &[1, 3, 4], &[5]];
     let give = |tid: i32, _: &Move| {
         given.push(tid);
-        if tid < 4 { Given::Back } else { Given::NotNeeded }
+        if tid < 4 { RestoreResult::Back } else { RestoreResult::NotNeeded }
     };
     let look = || {
         looks += 1;
@@ -135,7 +135,7 @@ fn newborn_threads_are_checked_until_none_has_the_mask() {
     };
     assert!(give_back_to_newborn(&[1], &[&one], give, look));
     assert_eq!((given, looks), (vec![2, 3, 4], 3));
-    let refuse = |_: i32, _: &Move| Given::Refused;
+    let refuse = |_: i32, _: &Move| RestoreResult::Refused;
     assert!(!give_back_to_newborn(&[1], &[&one], refuse, || (vec![2], true)), "it stays announced");
 }
 

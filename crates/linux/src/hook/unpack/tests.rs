@@ -110,7 +110,7 @@ fn a_link_in_place_of_the_folder_is_not_followed() {
     let elsewhere = place.path().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     symlink(&elsewhere, &folder).unwrap();
-    assert!(matches!(unpack_into(&folder, own()), Err(Unfit::Failed(_))));
+    assert!(matches!(unpack_into(&folder, own()), Err(UnfitFolder::Failed(_))));
     assert_eq!(names(&elsewhere).len(), 0);
 }
 
@@ -151,11 +151,11 @@ fn a_folder_of_another_user_is_not_used() {
     let (place, folder) = place();
     let another = own() + 1;
     for folder in [&folder, &place.path().join("cache/cosched")] {
-        assert!(matches!(unpack_into(folder, another), Err(Unfit::NotPrivate(_))));
+        assert!(matches!(unpack_into(folder, another), Err(UnfitFolder::NotPrivate(_))));
     }
     assert_eq!(names(place.path()).len(), 0, "nothing is made in it");
     fs::create_dir(&folder).unwrap();
-    assert!(matches!(unpack_into(&folder, another), Err(Unfit::NotPrivate(_))));
+    assert!(matches!(unpack_into(&folder, another), Err(UnfitFolder::NotPrivate(_))));
     assert_eq!(names(&folder).len(), 0);
 }
 
@@ -166,7 +166,7 @@ fn a_folder_that_others_can_change_is_not_used() {
     for changed in [&*folder, place.path()] {
         let before = mode(changed);
         set_mode(changed, 0o777);
-        let Err(Unfit::NotPrivate(refused)) = unpack_into(&folder, own()) else {
+        let Err(UnfitFolder::NotPrivate(refused)) = unpack_into(&folder, own()) else {
             panic!("{} was used", folder.display())
         };
         assert_eq!(refused, changed.canonicalize().unwrap());

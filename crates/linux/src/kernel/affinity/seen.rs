@@ -16,7 +16,7 @@ use crate::kernel::{files, topology};
 
 /// The visible part of a thread's mask.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen {
+pub struct VisibleMask {
     /// The CPUs on which the thread may run, without those that are offline.
     pub mask: CpuSet,
     /// Our own mask, without the CPUs that are offline.
@@ -25,25 +25,25 @@ pub struct Seen {
     gone: CpuSet,
 }
 
-impl Seen {
+impl VisibleMask {
     /// Reads the mask of a thread.
     ///
     /// # Errors
     /// As [`get`].
-    pub fn of(tid: i32) -> Result<Seen, AffinityError> {
+    pub fn of(tid: i32) -> Result<VisibleMask, AffinityError> {
         let mut here = get(0)?;
         loop {
             let mask = get(tid)?;
             let before = std::mem::replace(&mut here, get(0)?);
             if before == here {
-                return Ok(Seen { mask, here, gone: gone(here) });
+                return Ok(VisibleMask { mask, here, gone: gone(here) });
             }
         }
     }
 
     /// The same thread, if it may use every CPU that is there.
-    pub fn freed(self) -> Seen {
-        Seen { mask: CpuSet::first(MAX_CPUS).difference(&self.gone), ..self }
+    pub fn freed(self) -> VisibleMask {
+        VisibleMask { mask: CpuSet::first(MAX_CPUS).difference(&self.gone), ..self }
     }
 
     /// Whether a thread with this mask would be seen like that.
@@ -54,7 +54,7 @@ impl Seen {
     }
 
     /// Whether both may be one mask, seen at two times.
-    pub fn is_as(&self, other: &Seen) -> bool {
+    pub fn is_as(&self, other: &VisibleMask) -> bool {
         let gone = self.gone.union(&other.gone);
         self.mask.difference(&gone) == other.mask.difference(&gone)
     }
@@ -100,9 +100,9 @@ mod tests {
     }
 
     /// A mask as seen on a machine of eight CPUs, all of which we may use.
-    fn seen(mask: &str, gone: &str) -> Seen {
+    fn seen(mask: &str, gone: &str) -> VisibleMask {
         let gone = cpus(gone);
-        Seen { mask: cpus(mask), here: CpuSet::first(8).difference(&gone), gone }
+        VisibleMask { mask: cpus(mask), here: CpuSet::first(8).difference(&gone), gone }
     }
 
     #[test]
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn our_own_mask_is_seen_as_the_kernel_reports_it() {
-        let seen = Seen::of(0).unwrap();
+        let seen = VisibleMask::of(0).unwrap();
         assert_eq!(seen.mask, get(0).unwrap());
         assert!(seen.shows(&seen.mask) && seen.is_as(&seen));
         assert!(seen.mask.is_subset(&own().unwrap()) && !seen.mask.intersects(&seen.gone));

@@ -31,11 +31,11 @@ const MOST_GIVEN_UP: usize = 8;
 #[derive(Debug)]
 pub(super) struct Reliefs {
     executable: PathBuf,
-    starts: Vec<Start>,
+    starts: Vec<SentinelStart>,
 }
 
 #[derive(Debug)]
-struct Start {
+struct SentinelStart {
     since: Nanos,
     /// It may begin at any time nevertheless.
     is_given_up: bool,
@@ -61,7 +61,7 @@ impl Reliefs {
                 let _ = late.retire().wait();
             }
         })?;
-        self.starts.push(Start { since: now, is_given_up: false, answer });
+        self.starts.push(SentinelStart { since: now, is_given_up: false, answer });
         Ok(())
     }
 

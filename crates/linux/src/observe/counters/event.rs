@@ -59,17 +59,17 @@ impl Counter {
     }
 
     /// The sum over all counted threads, also those that have ended.
-    pub(super) fn read(&self) -> io::Result<Reading> {
+    pub(super) fn read(&self) -> io::Result<CounterReading> {
         let mut words = [[0; 8]; 3];
         (&self.0).read_exact(words.as_flattened_mut())?;
         let [value, enabled, running] = words.map(u64::from_ne_bytes);
-        Ok(Reading { value, enabled, running })
+        Ok(CounterReading { value, enabled, running })
     }
 }
 
 /// The reading of a counter, or of several together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Reading {
+pub(super) struct CounterReading {
     pub(super) value: u64,
     /// For how long it was enabled, ns over all threads.
     pub(super) enabled: u64,
@@ -77,10 +77,10 @@ pub(super) struct Reading {
     pub(super) running: u64,
 }
 
-impl Reading {
+impl CounterReading {
     /// The sum of both, as the kernel adds up a thread and those that it has started.
-    pub(super) fn plus(self, other: Reading) -> Reading {
-        Reading {
+    pub(super) fn plus(self, other: CounterReading) -> CounterReading {
+        CounterReading {
             value: self.value + other.value,
             enabled: self.enabled + other.enabled,
             running: self.running + other.running,
@@ -88,8 +88,8 @@ impl Reading {
     }
 
     /// The difference to an earlier reading.
-    pub(super) fn since(self, before: Reading) -> Reading {
-        Reading {
+    pub(super) fn since(self, before: CounterReading) -> CounterReading {
+        CounterReading {
             value: self.value.saturating_sub(before.value),
             enabled: self.enabled.saturating_sub(before.enabled),
             running: self.running.saturating_sub(before.running),

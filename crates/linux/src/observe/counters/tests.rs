@@ -187,13 +187,13 @@ fn errors_of_the_kernel_are_distinguished() {
 
 #[test]
 fn multiplexed_counters_are_scaled_and_unused_ones_missing() {
-    let count = |value, enabled, running| Reading { value, enabled, running }.count();
+    let count = |value, enabled, running| CounterReading { value, enabled, running }.count();
     assert_eq!(count(700, 5000, 5000), Some((700, Quality::Exact)));
     assert_eq!(count(700, 5000, 1000), Some((3500, Quality::Scaled)));
     assert_eq!(count(0, 5000, 1000), Some((0, Quality::Scaled)));
     assert_eq!(count(0, 5000, 0), None);
     assert_eq!(count(0, 0, 0), None);
-    let reading = |value, enabled, running| Reading { value, enabled, running };
+    let reading = |value, enabled, running| CounterReading { value, enabled, running };
     // For an interval: scaled by what it counted in that interval only.
     let interval = reading(1000, 4000, 3000).since(reading(400, 2000, 2000));
     assert_eq!(interval.count(), Some((1200, Quality::Scaled)));

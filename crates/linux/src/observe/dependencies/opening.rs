@@ -43,8 +43,8 @@ fn pipe_opened_by(thread: &Path) -> Option<SharedKey> {
         return None;
     }
     match opening(&call).and_then(|call| call.look_up(thread)) {
-        Some(Found::Pipe(id)) => Some(SharedKey::Fifo(id)),
-        Some(Found::Other) => None,
+        Some(PathKind::Pipe(id)) => Some(SharedKey::Fifo(id)),
+        Some(PathKind::Other) => None,
         None => {
             let waits = files::read(&thread.join("wchan")).is_ok_and(|name| name.trim() == WAITS);
             waits.then_some(SharedKey::FifoBeingOpened)
@@ -54,7 +54,7 @@ fn pipe_opened_by(thread: &Path) -> Option<SharedKey> {
 
 /// What is at a path.
 #[derive(Debug, PartialEq, Eq)]
-enum Found {
+enum PathKind {
     Pipe(FileId),
     Other,
 }
@@ -85,7 +85,7 @@ fn opening(line: &str) -> Option<Opening> {
 
 impl Opening {
     /// What the path names; `None` if that cannot be found without waiting.
-    fn look_up(self, thread: &Path) -> Option<Found> {
+    fn look_up(self, thread: &Path) -> Option<PathKind> {
         let path = self.path(thread)?;
         let (start, rest, resolve) = match path.strip_prefix("/") {
             Ok(rest) => (thread.join("root"), rest, ResolveFlags::IN_ROOT),
@@ -114,11 +114,11 @@ impl Opening {
     }
 }
 
-fn look_at(file: &OwnedFd) -> Option<Found> {
+fn look_at(file: &OwnedFd) -> Option<PathKind> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
     let found = statx(file, c"", flags, StatxFlags::TYPE | StatxFlags::INO).ok()?;
     let is_pipe = FileType::from_raw_mode(found.stx_mode.into()) == FileType::Fifo;
-    Some(if is_pipe { Found::Pipe(file_id(&found)) } else { Found::Other })
+    Some(if is_pipe { PathKind::Pipe(file_id(&found)) } else { PathKind::Other })
 }
 
 #[cfg(test)]
@@ -149,7 +149,7 @@ mod tests {
     fn keys(call: &str, path: &str, wchan: &str) -> Vec<SharedKey> {
         let root = made_up(call, path, wchan);
         let pipe = open(root.path().join("pipe"), OFlags::PATH, Mode::empty()).unwrap();
-        let Some(Found::Pipe(id)) = look_at(&pipe) else { panic!("no pipe was made") };
+        let Some(PathKind::Pipe(id)) = look_at(&pipe) else { panic!("no pipe was made") };
         let found: Vec<SharedKey> = pipes_opened_by(root.path()).collect();
         found.into_iter().map(|key| if key == SharedKey::Fifo(id) { PIPE } else { key }).collect()
     }
@@ -193,7 +193,7 @@ mod tests {
             std::thread::yield_now();
         }
         let file = open(&path, OFlags::PATH, Mode::empty()).unwrap();
-        let Some(Found::Pipe(id)) = look_at(&file) else { panic!("no pipe was made") };
+        let Some(PathKind::Pipe(id)) = look_at(&file) else { panic!("no pipe was made") };
         assert_eq!(pipes_opened_by(&me).collect::<Vec<_>>(), [SharedKey::Fifo(id)]);
         drop(File::options().write(true).open(&path).unwrap());
         reader.join().unwrap();

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, StatxFlags, statx};
 
-use super::tables::{Doing, End, Network, Tables, network_of};
+use super::tables::{Network, Tables, TcpEndpoint, TcpState, network_of};
 use crate::kernel::files;
 use crate::kernel::procfs::Proc;
 
@@ -21,11 +21,11 @@ const CHOSEN_BY_THE_KERNEL: RangeInclusive<u16> = 32768..=60999;
 
 /// The sockets of one program, by network namespace.
 #[derive(Default)]
-pub(super) struct Sockets(BTreeMap<String, Own>);
+pub(super) struct ProgramSockets(BTreeMap<String, SocketHolders>);
 
 /// Each socket, and the folder of `/proc` of a process that holds it.
 #[derive(Default)]
-struct Own(BTreeMap<u64, PathBuf>);
+struct SocketHolders(BTreeMap<u64, PathBuf>);
 
 /// The other ends of a program's sockets.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ pub(super) struct Contacts {
 /// A connection that was accepted from another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Stranger {
-    ends: (End, End),
+    ends: (TcpEndpoint, TcpEndpoint),
     /// The other end; `None`: it is not on this machine, or not in this network namespace.
     pub inode: Option<u64>,
 }
@@ -56,7 +56,7 @@ impl Contacts {
     }
 }
 
-impl Sockets {
+impl ProgramSockets {
     /// The process with this folder of `/proc` holds these sockets.
     pub(super) fn add(&mut self, held: BTreeSet<u64>, folder: &Path) {
         let own = self.0.entry(network_of(folder)).or_default();
@@ -77,7 +77,7 @@ impl Sockets {
     }
 }
 
-impl Own {
+impl SocketHolders {
     fn has(&self, inode: u64) -> bool {
         self.0.contains_key(&inode)
     }
@@ -95,7 +95,7 @@ impl Own {
         let all = &network.tcp;
         let listening: BTreeSet<u16> = all
             .iter()
-            .filter(|socket| socket.doing == Doing::Listens && self.has(socket.inode))
+            .filter(|socket| socket.doing == TcpState::Listens && self.has(socket.inode))
             .map(|socket| socket.local.1)
             .collect();
         if !listening.is_empty() {
@@ -103,9 +103,9 @@ impl Own {
             let chosen = chosen_by_the_kernel(proc);
             contacts.known |= listening.iter().any(|port| !chosen.contains(port));
         }
-        let by_ends: BTreeMap<(End, End), u64> =
+        let by_ends: BTreeMap<(TcpEndpoint, TcpEndpoint), u64> =
             all.iter().map(|socket| ((socket.local, socket.remote), socket.inode)).collect();
-        for socket in all.iter().filter(|socket| socket.doing == Doing::Connected) {
+        for socket in all.iter().filter(|socket| socket.doing == TcpState::Connected) {
             let accepted = listening.contains(&socket.local.1);
             // No process holds a connection that is not accepted yet.
             let waits = accepted && socket.inode == 0;

@@ -25,11 +25,11 @@ pub(super) struct UnixSocket {
 }
 
 /// One end of a TCP connection.
-pub(super) type End = (IpAddr, u16);
+pub(super) type TcpEndpoint = (IpAddr, u16);
 
 /// The state of a TCP socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Doing {
+pub(super) enum TcpState {
     Listens,
     /// It is connected, or will be as soon as the program accepts.
     Connected,
@@ -40,9 +40,9 @@ pub(super) enum Doing {
 /// A TCP socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TcpSocket {
-    pub local: End,
-    pub remote: End,
-    pub doing: Doing,
+    pub local: TcpEndpoint,
+    pub remote: TcpEndpoint,
+    pub doing: TcpState,
     /// 0: no process holds it, yet or any more.
     pub inode: u64,
 }
@@ -114,17 +114,17 @@ fn tcp_line(line: &str) -> Option<TcpSocket> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     // The kernel's numbers of TCP's states.
     let doing = match *words.get(3)? {
-        "0A" => Doing::Listens,
+        "0A" => TcpState::Listens,
         // Established, being accepted, closed by the other side.
-        "01" | "03" | "0C" | "08" => Doing::Connected,
-        _ => Doing::Other,
+        "01" | "03" | "0C" | "08" => TcpState::Connected,
+        _ => TcpState::Other,
     };
     let (local, remote) = (end(words.get(1)?)?, end(words.get(2)?)?);
     Some(TcpSocket { local, remote, doing, inode: words.get(9)?.parse().ok()? })
 }
 
 /// `0100007F:1F90`: the bytes of an address as words of this machine, and a port.
-fn end(text: &str) -> Option<End> {
+fn end(text: &str) -> Option<TcpEndpoint> {
     let (address, port) = text.split_once(':')?;
     let word = |i: usize| u32::from_str_radix(address.get(8 * i..8 * (i + 1))?, 16).ok();
     let bytes = |i| word(i).map(u32::to_ne_bytes);

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use cosched_core::Nanos;
 
-use super::{ACTIVITIES, Activity, LockWait, Preemptions, ThreadUse, Ticks, Transfers};
+use super::{ACTIVITIES, LockWait, Preemptions, ThreadActivity, ThreadUse, Ticks, Transfers};
 
 /// What a program did in an interval: the sum over its threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct ProgramUse {
     pub threads: usize,
     /// The number of these that slept at one place all the time.
     pub idle: usize,
-    /// Time in each activity, by [`Activity`]'s number; without idle threads.
+    /// Time in each activity, by [`ThreadActivity`]'s number; without idle threads.
     pub time: [Nanos; ACTIVITIES],
     /// How often threads gave up a CPU.
     pub voluntary: u64,
@@ -39,8 +39,8 @@ pub struct ProgramUse {
 impl ProgramUse {
     /// The part of its threads' time in this activity, 0 to 1; `None` if no thread did anything, or
     /// it could not be seen.
-    pub fn share(&self, activity: Activity) -> Option<f64> {
-        let is_asleep = activity.is_lock() || activity == Activity::Sleeping;
+    pub fn share(&self, activity: ThreadActivity) -> Option<f64> {
+        let is_asleep = activity.is_lock() || activity == ThreadActivity::Sleeping;
         if self.hidden && is_asleep {
             return None;
         }
@@ -52,7 +52,7 @@ impl ProgramUse {
         if self.hidden {
             return None;
         }
-        let locks = Activity::ALL.into_iter().filter(|activity| activity.is_lock());
+        let locks = ThreadActivity::ALL.into_iter().filter(|activity| activity.is_lock());
         self.part(locks.map(|activity| self.time[activity as usize]).sum())
     }
 
@@ -64,7 +64,7 @@ impl ProgramUse {
     }
 
     fn part(&self, time: Nanos) -> Option<f64> {
-        let stopped = self.time[Activity::Stopped as usize];
+        let stopped = self.time[ThreadActivity::Stopped as usize];
         let all = self.time.iter().copied().sum::<Nanos>() - stopped;
         (all > Nanos::ZERO).then(|| time.as_secs_f64() / all.as_secs_f64())
     }
@@ -141,7 +141,7 @@ pub fn by_program(slices: &[Slice]) -> BTreeMap<u32, ProgramUse> {
 
 fn slept(thread: &ThreadUse, before: Option<&ThreadUse>, began: Nanos) -> bool {
     let asleep = thread.now.is_some_and(|now| {
-        !matches!(now, Activity::Running | Activity::Runnable | Activity::Stopped)
+        !matches!(now, ThreadActivity::Running | ThreadActivity::Runnable | ThreadActivity::Stopped)
     });
     asleep && !thread.hidden && before.is_some() && thread.since <= began
 }
@@ -189,7 +189,12 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn thread(thread: i32, now: Activity, since: u64, time: [(Activity, u64); 2]) -> ThreadUse {
+    fn thread(
+        thread: i32,
+        now: ThreadActivity,
+        since: u64,
+        time: [(ThreadActivity, u64); 2],
+    ) -> ThreadUse {
         let mut use_ = ThreadUse {
             now: Some(now),
             since: Nanos(since * MS),
@@ -204,7 +209,7 @@ mod tests {
 
     #[test]
     fn contention_is_the_mean_over_threads_that_do_not_only_sleep() {
-        use Activity::{AtBarrier, AtCondition, AtMutex, Running};
+        use ThreadActivity::{AtBarrier, AtCondition, AtMutex, Running};
         let first = [
             thread(1, AtMutex, 950, [(Running, 400), (AtMutex, 600)]),
             thread(2, AtBarrier, 900, [(Running, 900), (AtBarrier, 100)]),
@@ -230,8 +235,12 @@ mod tests {
     /// Sibling preemption is the share of sibling preemptions in all involuntary switches.
     #[test]
     fn sibling_preemption_is_unknown_if_one_thread_has_no_count() {
-        let known =
-            thread(1, Activity::Running, 0, [(Activity::Running, 1), (Activity::AtMutex, 0)]);
+        let known = thread(
+            1,
+            ThreadActivity::Running,
+            0,
+            [(ThreadActivity::Running, 1), (ThreadActivity::AtMutex, 0)],
+        );
         let slices =
             Intervals::default().next(&[known, ThreadUse { thread: 2, ..known }], Nanos::ZERO);
         assert_eq!(by_program(&slices)[&0].sibling_preemption(), Some(0.4));
@@ -243,14 +252,23 @@ mod tests {
 
     #[test]
     fn a_reused_thread_number_does_not_count_backwards() {
-        let first =
-            thread(1, Activity::Running, 0, [(Activity::Running, 10), (Activity::AtMutex, 5)]);
+        let first = thread(
+            1,
+            ThreadActivity::Running,
+            0,
+            [(ThreadActivity::Running, 10), (ThreadActivity::AtMutex, 5)],
+        );
         let first = ThreadUse { voluntary: 9, ticks: Ticks { user: 7, kernel: 7 }, ..first };
         let later = ThreadUse {
             involuntary: 1,
             preemptions: Some(Preemptions::default()),
             migrations: Some(0),
-            ..thread(1, Activity::Running, 0, [(Activity::Running, 2), (Activity::AtMutex, 0)])
+            ..thread(
+                1,
+                ThreadActivity::Running,
+                0,
+                [(ThreadActivity::Running, 2), (ThreadActivity::AtMutex, 0)],
+            )
         };
         let mut intervals = Intervals::default();
         intervals.next(&[first], Nanos::ZERO);
@@ -265,9 +283,9 @@ mod tests {
             hidden: true,
             ..thread(
                 1,
-                Activity::Sleeping,
+                ThreadActivity::Sleeping,
                 0,
-                [(Activity::Running, time), (Activity::Sleeping, time)],
+                [(ThreadActivity::Running, time), (ThreadActivity::Sleeping, time)],
             )
         };
         let mut intervals = Intervals::default();
@@ -275,21 +293,30 @@ mod tests {
         let slices = intervals.next(&[unseen(30)], Nanos(MS));
         let program = by_program(&slices)[&0];
         assert_eq!((program.idle, program.lock_contention()), (0, None));
-        assert_eq!(program.share(Activity::AtMutex), None);
-        assert_eq!(program.share(Activity::Running), Some(0.5));
+        assert_eq!(program.share(ThreadActivity::AtMutex), None);
+        assert_eq!(program.share(ThreadActivity::Running), Some(0.5));
     }
     #[test]
     fn a_thread_that_ended_counts_in_its_last_interval_only() {
-        let alive =
-            thread(1, Activity::Running, 0, [(Activity::Running, 10), (Activity::AtMutex, 0)]);
+        let alive = thread(
+            1,
+            ThreadActivity::Running,
+            0,
+            [(ThreadActivity::Running, 10), (ThreadActivity::AtMutex, 0)],
+        );
         let ended = ThreadUse {
             now: None,
-            ..thread(1, Activity::Running, 0, [(Activity::Running, 15), (Activity::AtMutex, 0)])
+            ..thread(
+                1,
+                ThreadActivity::Running,
+                0,
+                [(ThreadActivity::Running, 15), (ThreadActivity::AtMutex, 0)],
+            )
         };
         let mut intervals = Intervals::default();
         intervals.next(&[alive], Nanos::ZERO);
         let last = intervals.next(&[ended], Nanos::ZERO);
-        assert_eq!(last[0].thread.in_activity(Activity::Running), Nanos(5 * MS));
+        assert_eq!(last[0].thread.in_activity(ThreadActivity::Running), Nanos(5 * MS));
         assert!(intervals.next(&[], Nanos::ZERO).is_empty());
     }
 }

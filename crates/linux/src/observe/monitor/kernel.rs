@@ -138,23 +138,23 @@ impl KernelMonitor {
         self.counts().map_or(0, |counts| counts.lost)
     }
 
-    fn counts(&self) -> Result<Counts, MapError> {
+    fn counts(&self) -> Result<MonitorCounts, MapError> {
         let map = self.programs.loaded().map("counts").expect("it is in the object");
-        Array::<_, Counts>::try_from(map)?.get(&0, 0)
+        Array::<_, MonitorCounts>::try_from(map)?.get(&0, 0)
     }
 }
 
 /// `struct counts` of `bpf/monitor.h`.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Counts {
+struct MonitorCounts {
     used: u32,
     unused: u32,
     lost: u64,
 }
 
 // SAFETY: numbers without gaps between them.
-unsafe impl aya::Pod for Counts {}
+unsafe impl aya::Pod for MonitorCounts {}
 
 fn clock_program(programs: &mut BpfPrograms) -> Result<&mut PerfEvent, ProgramError> {
     programs.loaded_mut().program_mut(ON_TICK).expect("it is in the object").try_into()

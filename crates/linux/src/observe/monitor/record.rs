@@ -12,7 +12,8 @@ use cosched_core::Nanos;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::{
-    ACTIVITIES, Activity, Arrival, LOCKS, LockWait, Preemptions, ThreadUse, Ticks, Transfers,
+    ACTIVITIES, LOCKS, LockArrival, LockWait, Preemptions, ThreadActivity, ThreadUse, Ticks,
+    Transfers,
 };
 
 /// As many as `RECORDS` in `bpf/monitor.h`.
@@ -25,7 +26,7 @@ const PATIENCE: usize = 1000;
 /// `struct record` of `bpf/monitor.h`.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
-pub(super) struct Record {
+pub(super) struct MonitorRecord {
     pub(super) version: u32,
     pub(super) program: u32,
     pub(super) process: u32,
@@ -51,7 +52,7 @@ pub(super) struct Record {
     pub(super) locks: [[u64; 3]; LOCKS],
 }
 
-impl Record {
+impl MonitorRecord {
     pub(super) fn has_ended(&self) -> bool {
         self.state == ENDED
     }
@@ -63,7 +64,7 @@ impl Record {
             time: Nanos(time),
             taken: Nanos(taken),
         });
-        let waits = Activity::ALL.get(self.state as usize).is_some_and(|now| now.is_lock());
+        let waits = ThreadActivity::ALL.get(self.state as usize).is_some_and(|now| now.is_lock());
         if let Some(own) = locks.iter_mut().find(|own| waits && own.lock == self.lock) {
             own.time += Nanos(now.saturating_sub(self.since));
         }
@@ -73,7 +74,7 @@ impl Record {
     /// In the form of every source, at time `now` (nanoseconds of the kernel's monotonic clock).
     pub(super) fn reported(&self, now: u64) -> ThreadUse {
         let mut time = self.time.map(Nanos);
-        let activity = Activity::ALL.get(self.state as usize).copied();
+        let activity = ThreadActivity::ALL.get(self.state as usize).copied();
         if let Some(activity) = activity {
             time[activity as usize] += Nanos(now.saturating_sub(self.since));
         }
@@ -91,7 +92,7 @@ impl Record {
             migrations: Some(self.migrations),
             ticks: Ticks { user: self.user_ticks, kernel: self.kernel_ticks },
             transfers: Transfers { all: self.transfers, across: self.across },
-            arrivals: self.arrivals.map(|[window, at]| Arrival { window, at: Nanos(at) }),
+            arrivals: self.arrivals.map(|[window, at]| LockArrival { window, at: Nanos(at) }),
             locks: self.locks(now),
             hidden: false,
         }
@@ -101,7 +102,7 @@ impl Record {
 /// All records, read-only.
 #[derive(Debug)]
 pub(super) struct Records {
-    first: NonNull<Record>,
+    first: NonNull<MonitorRecord>,
 }
 
 // SAFETY: the memory is only read, and belongs to this value.
@@ -113,7 +114,7 @@ impl Records {
     /// # Errors
     /// The kernel's error.
     pub(super) fn map(array: BorrowedFd<'_>) -> rustix::io::Result<Records> {
-        let length = RECORDS * size_of::<Record>();
+        let length = RECORDS * size_of::<MonitorRecord>();
         // SAFETY: a new mapping at a place of the kernel's choice; no other memory is touched.
         let memory = unsafe {
             mmap(std::ptr::null_mut(), length, ProtFlags::READ, MapFlags::SHARED, array, 0)
@@ -123,13 +124,13 @@ impl Records {
     }
 
     /// One record, whole.
-    pub(super) fn get(&self, slot: usize) -> Record {
+    pub(super) fn get(&self, slot: usize) -> MonitorRecord {
         assert!(slot < RECORDS, "there is no record {slot}");
         // SAFETY: inside the mapping, which is page-aligned and as long as all records.
         let shared = unsafe { self.first.add(slot) };
         // SAFETY: the version is the first field; the kernel writes it atomically.
         let version = unsafe { AtomicU32::from_ptr(shared.cast::<u32>().as_ptr()) };
-        let mut record = Record::default();
+        let mut record = MonitorRecord::default();
         for _ in 0..PATIENCE {
             let before = version.load(Ordering::Acquire);
             // SAFETY: as above; that it may change meanwhile is what the version tells.
@@ -147,7 +148,8 @@ impl Records {
 impl Drop for Records {
     fn drop(&mut self) {
         // SAFETY: this very mapping, and nothing refers to it any more.
-        let unmapped = unsafe { munmap(self.first.as_ptr().cast(), RECORDS * size_of::<Record>()) };
+        let unmapped =
+            unsafe { munmap(self.first.as_ptr().cast(), RECORDS * size_of::<MonitorRecord>()) };
         debug_assert_eq!(unmapped, Ok(()));
     }
 }

@@ -17,7 +17,9 @@ use std::path::{Path, PathBuf};
 
 use cosched_core::Nanos;
 
-use super::{ACTIVITIES, Activity, Arrival, LOCKS, LockWait, ThreadUse, Ticks, Transfers};
+use super::{
+    ACTIVITIES, LOCKS, LockArrival, LockWait, ThreadActivity, ThreadUse, Ticks, Transfers,
+};
 use crate::kernel::clock;
 use crate::kernel::files::{self, FileError};
 use crate::kernel::procfs::{Proc, ProcState, status_field};
@@ -38,8 +40,8 @@ const CONTENDED: u64 = 2;
 #[derive(Debug)]
 pub struct Sampled {
     proc: Proc,
-    members: BTreeMap<i32, Member>,
-    threads: BTreeMap<(i32, i32), Seen>,
+    members: BTreeMap<i32, SampledProcess>,
+    threads: BTreeMap<(i32, i32), ObservedThread>,
     /// How long the last sample took, nanoseconds.
     took: u64,
     /// Whether the kernel's own ticks of user and kernel time are requested.
@@ -48,7 +50,7 @@ pub struct Sampled {
 
 /// A process that was added.
 #[derive(Clone, Copy, Debug)]
-struct Member {
+struct SampledProcess {
     program: u32,
     /// Its number may be given to another process once it has ended.
     start_time: u64,
@@ -58,14 +60,14 @@ struct Member {
 
 /// A thread, as far as it was observed.
 #[derive(Clone, Debug)]
-struct Seen {
+struct ObservedThread {
     program: u32,
     /// The kernel's accounts when it was first seen, and at the last reading.
     base: Accounts,
     accounts: Accounts,
     accounted: u64,
     /// Its activity, and since when; `None`: it has ended.
-    now: Option<Activity>,
+    now: Option<ThreadActivity>,
     since: u64,
     reported: bool,
     /// Samples since the last reading that saw it asleep, by activity; that were answered at all;
@@ -116,7 +118,7 @@ impl Sampled {
 
     pub(super) fn add(&mut self, program: u32, process: i32) -> Result<(), FileError> {
         let start_time = self.proc.stat(process)?.start_time;
-        self.members.insert(process, Member { program, start_time, known: false });
+        self.members.insert(process, SampledProcess { program, start_time, known: false });
         Ok(())
     }
 
@@ -151,7 +153,7 @@ impl Sampled {
                     Err(error) if error.is_denied() => {
                         let stat = self.proc.thread_stat(process, thread);
                         let has_ended = stat.is_ok_and(|stat| stat.state == ProcState::Zombie);
-                        has_ended.then_some(Activity::Sleeping)
+                        has_ended.then_some(ThreadActivity::Sleeping)
                     }
                     activity => match gone_is_empty(activity)? {
                         Some(activity) => Some(activity),
@@ -167,8 +169,8 @@ impl Sampled {
                         } else {
                             gone_is_empty(accounts(&folder))?
                         };
-                        let seen =
-                            base.map(|base| Seen::new(member.program, began, activity, base));
+                        let seen = base
+                            .map(|base| ObservedThread::new(member.program, began, activity, base));
                         self.threads.extend(seen.map(|seen| ((process, thread), seen)));
                     }
                 }
@@ -185,7 +187,7 @@ impl Sampled {
     }
 
     /// The added processes and all their descendants, ascending.
-    fn processes(&mut self) -> Result<BTreeMap<i32, Member>, FileError> {
+    fn processes(&mut self) -> Result<BTreeMap<i32, SampledProcess>, FileError> {
         let proc = &self.proc;
         self.members.retain(|pid, member| proc.is_same(*pid, member.start_time).unwrap_or(true));
         let mut processes = self.members.clone();
@@ -222,14 +224,19 @@ fn thread_folder(proc: &Proc, process: i32, thread: i32) -> PathBuf {
     proc.folder(process).join(format!("task/{thread}"))
 }
 
-impl Seen {
-    fn new(program: u32, at: u64, activity: Option<Activity>, base: Accounts) -> Seen {
-        let mut seen = Seen {
+impl ObservedThread {
+    fn new(
+        program: u32,
+        at: u64,
+        activity: Option<ThreadActivity>,
+        base: Accounts,
+    ) -> ObservedThread {
+        let mut seen = ObservedThread {
             program,
             base,
             accounts: base,
             accounted: at,
-            now: Some(Activity::Sleeping),
+            now: Some(ThreadActivity::Sleeping),
             since: at,
             reported: false,
             looks: [0; ACTIVITIES],
@@ -245,7 +252,7 @@ impl Seen {
         seen
     }
 
-    fn look(&mut self, at: u64, activity: Option<Activity>) {
+    fn look(&mut self, at: u64, activity: Option<ThreadActivity>) {
         let Some(activity) = activity else {
             self.denied += 1;
             return;
@@ -255,7 +262,7 @@ impl Seen {
         if self.now != Some(activity) {
             (self.now, self.since) = (Some(activity), at);
         }
-        if activity != Activity::Running {
+        if activity != ThreadActivity::Running {
             self.looks[activity as usize] += 1;
         }
     }
@@ -273,7 +280,10 @@ impl Seen {
         let asleep = (at - self.accounted)
             .saturating_sub(busy(accounts).saturating_sub(busy(self.accounts)));
         let looks: u64 = self.looks.iter().copied().map(u64::from).sum();
-        let place = self.now.filter(|now| *now != Activity::Running).unwrap_or(Activity::Sleeping);
+        let place = self
+            .now
+            .filter(|now| *now != ThreadActivity::Running)
+            .unwrap_or(ThreadActivity::Sleeping);
         match looks {
             0 => self.asleep[place as usize] += asleep,
             _ => {
@@ -291,8 +301,8 @@ impl Seen {
     fn reported(&self, process: i32, thread: i32) -> ThreadUse {
         let accounts = self.accounts.less(self.base);
         let mut time = self.asleep.map(Nanos);
-        time[Activity::Running as usize] = Nanos(accounts.running);
-        time[Activity::Runnable as usize] = Nanos(accounts.runnable);
+        time[ThreadActivity::Running as usize] = Nanos(accounts.running);
+        time[ThreadActivity::Runnable as usize] = Nanos(accounts.runnable);
         ThreadUse {
             program: self.program,
             process,
@@ -307,7 +317,7 @@ impl Seen {
             migrations: None,
             ticks: self.ticks,
             transfers: Transfers::default(),
-            arrivals: [Arrival::default(); 2],
+            arrivals: [LockArrival::default(); 2],
             locks: [LockWait::default(); LOCKS],
             hidden: self.hidden,
         }
@@ -315,17 +325,17 @@ impl Seen {
 }
 
 /// The activity of a thread, by the system call that it is in.
-fn activity(path: &Path) -> Result<Activity, FileError> {
+fn activity(path: &Path) -> Result<ThreadActivity, FileError> {
     let text = files::read(path)?;
     let mut words = text.split_whitespace();
     let first = words.next().unwrap_or_default();
     if first == "running" {
-        return Ok(Activity::Running);
+        return Ok(ThreadActivity::Running);
     }
     let call: i64 =
         first.parse().map_err(|_| FileError::malformed(path, "a system call", &text))?;
     if call != libc::SYS_futex {
-        return Ok(Activity::Sleeping);
+        return Ok(ThreadActivity::Sleeping);
     }
     let argument = |word: Option<&str>| {
         let digits = word.and_then(|word| word.strip_prefix("0x"));
@@ -336,10 +346,10 @@ fn activity(path: &Path) -> Result<Activity, FileError> {
         return Err(FileError::malformed(path, "the arguments of a system call", &text));
     };
     Ok(match operation & OPERATION {
-        LOCK_PI | LOCK_PI2 => Activity::AtMutex,
-        _ if value & u64::from(u32::MAX) == CONTENDED => Activity::AtMutex,
-        WAIT_BITSET => Activity::AtCondition,
-        _ => Activity::AtBarrier,
+        LOCK_PI | LOCK_PI2 => ThreadActivity::AtMutex,
+        _ if value & u64::from(u32::MAX) == CONTENDED => ThreadActivity::AtMutex,
+        WAIT_BITSET => ThreadActivity::AtCondition,
+        _ => ThreadActivity::AtBarrier,
     })
 }
 
@@ -382,13 +392,13 @@ mod tests {
         Accounts { running, voluntary: running, ..Accounts::default() }
     }
 
-    fn running(seen: &Seen) -> u64 {
-        seen.reported(1, 1).in_activity(Activity::Running).0
+    fn running(seen: &ObservedThread) -> u64 {
+        seen.reported(1, 1).in_activity(ThreadActivity::Running).0
     }
 
     #[test]
     fn a_reused_thread_number_continues_its_reported_counts() {
-        let mut seen = Seen::new(0, 0, Some(Activity::Running), accounts(100));
+        let mut seen = ObservedThread::new(0, 0, Some(ThreadActivity::Running), accounts(100));
         seen.account(MS, accounts(150));
         assert_eq!(running(&seen), 50);
         seen.account(2 * MS, accounts(30));
@@ -399,14 +409,14 @@ mod tests {
 
     #[test]
     fn denied_states_are_unknown_until_they_are_seen_again() {
-        let mut seen = Seen::new(0, 0, None, accounts(0));
+        let mut seen = ObservedThread::new(0, 0, None, accounts(0));
         seen.look(MS, None);
         seen.account(10 * MS, accounts(2 * MS));
         let reported = seen.reported(1, 1);
         assert!(reported.hidden && reported.at_locks() == Nanos::ZERO);
         assert_eq!(running(&seen), 2 * MS);
         seen.look(11 * MS, None);
-        seen.look(12 * MS, Some(Activity::AtMutex));
+        seen.look(12 * MS, Some(ThreadActivity::AtMutex));
         seen.account(20 * MS, accounts(2 * MS));
         let reported = seen.reported(1, 1);
         assert!(!reported.hidden && reported.at_locks() == Nanos(10 * MS), "{reported:?}");

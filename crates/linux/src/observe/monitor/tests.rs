@@ -15,7 +15,7 @@ const SPAN: Duration = Duration::from_millis(600);
 struct TestThreads {
     lock: Arc<Mutex<bool>>,
     end_signal: Arc<Condvar>,
-    threads: Vec<(Activity, i32, JoinHandle<()>)>,
+    threads: Vec<(ThreadActivity, i32, JoinHandle<()>)>,
     pipe: UnixStream,
 }
 
@@ -39,7 +39,7 @@ impl TestThreads {
         let (holder, taker) = (held.clone(), held);
         let (has, taken) = mpsc::channel();
         let holds = begin(
-            Activity::Sleeping,
+            ThreadActivity::Sleeping,
             Box::new(move || {
                 let _held = holder.lock().unwrap();
                 has.send(()).unwrap();
@@ -49,16 +49,16 @@ impl TestThreads {
         taken.recv().unwrap();
         let threads = vec![
             holds,
-            begin(Activity::AtMutex, Box::new(move || drop(taker.lock().unwrap()))),
+            begin(ThreadActivity::AtMutex, Box::new(move || drop(taker.lock().unwrap()))),
             begin(
-                Activity::AtCondition,
+                ThreadActivity::AtCondition,
                 Box::new(move || {
                     let (lock, end_signal) = waited;
                     let _end = end_signal.wait_while(lock.lock().unwrap(), |end| !*end).unwrap();
                 }),
             ),
             begin(
-                Activity::Running,
+                ThreadActivity::Running,
                 Box::new(move || {
                     while !ended(&spun) {
                         (0..10_000).for_each(|i| _ = std::hint::black_box(i))
@@ -75,7 +75,8 @@ impl TestThreads {
             let stat = Proc::default().thread_stat(std::process::id() as i32, tid);
             stat.is_ok_and(|stat| stat.state == ProcState::Sleeping)
         };
-        let sleepers = self.threads.iter().filter(|(activity, ..)| *activity != Activity::Running);
+        let sleepers =
+            self.threads.iter().filter(|(activity, ..)| *activity != ThreadActivity::Running);
         while !sleepers.clone().all(|(_, tid, _)| sleeps(*tid)) {
             thread::yield_now();
         }
@@ -113,7 +114,7 @@ fn watched(mut monitor: Monitor) {
         match activity {
             // Others may have the CPU, so a thread that computes may not be running when it is
             // sampled.
-            Activity::Running => assert!(spent > 0),
+            ThreadActivity::Running => assert!(spent > 0),
             _ => {
                 assert_eq!(after.now, Some(*activity), "{after:?}");
                 assert!(

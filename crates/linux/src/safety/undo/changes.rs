@@ -22,12 +22,12 @@ use crate::process::tree::Process;
 /// The announced changes of one setting of one program.
 #[derive(Debug)]
 pub(super) struct Changes<T> {
-    by_thread: HashMap<Process, Vec<Change<T>>>,
-    all: Vec<Change<T>>,
+    by_thread: HashMap<Process, Vec<ChangedSetting<T>>>,
+    all: Vec<ChangedSetting<T>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Change<T> {
+struct ChangedSetting<T> {
     found: T,
     set: T,
 }
@@ -42,7 +42,7 @@ impl<T: Copy + PartialEq> Changes<T> {
     /// Notes that threads with the settings `found` (or this thread, if one is named) were to get
     /// `set`.
     pub(super) fn add(&mut self, thread: Option<Process>, found: T, set: T) {
-        let change = Change { found, set };
+        let change = ChangedSetting { found, set };
         self.all.push(change);
         if let Some(thread) = thread {
             self.by_thread.entry(thread).or_default().push(change);
@@ -68,7 +68,7 @@ impl<T: Copy + PartialEq> Changes<T> {
     pub(super) fn original(&self, thread: Process, present: T) -> Option<T> {
         let own = self.by_thread.get(&thread);
         // A setting of other software that cosched has left as it was.
-        let kept = |change: &Change<T>| change.set == present && change.found == present;
+        let kept = |change: &ChangedSetting<T>| change.set == present && change.found == present;
         if own.is_some_and(|own| own.iter().any(kept)) {
             return None;
         }

@@ -17,7 +17,7 @@ use crate::process::tree::{Process, Tree};
 /// Everything that is still to be undone.
 #[derive(Debug, Default)]
 pub(super) struct Owed {
-    pub(super) programs: BTreeMap<ProgramId, Program>,
+    pub(super) programs: BTreeMap<ProgramId, ProgramUndo>,
     pub(super) stopped_by_others: HashSet<Process>,
     /// The cgroups, in the order in which they were made.
     pub(super) cgroups: Vec<Doomed>,
@@ -27,7 +27,7 @@ pub(super) struct Owed {
 
 /// What is still to be undone for one program.
 #[derive(Debug, Default)]
-pub(super) struct Program {
+pub(super) struct ProgramUndo {
     pub(super) tree: Tree,
     pub(super) stopped_by_signal: bool,
     pub(super) masks: Changes<CpuSet>,
@@ -36,7 +36,7 @@ pub(super) struct Program {
     sets: Vec<CpuSet>,
 }
 
-impl Program {
+impl ProgramUndo {
     pub(super) fn has_changed_threads(&self) -> bool {
         !self.masks.is_empty() || !self.attrs.is_empty()
     }
@@ -125,7 +125,7 @@ impl Owed {
         }
     }
 
-    fn program(&mut self, id: ProgramId) -> &mut Program {
+    fn program(&mut self, id: ProgramId) -> &mut ProgramUndo {
         self.programs.entry(id).or_default()
     }
 }

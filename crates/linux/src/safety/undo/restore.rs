@@ -24,8 +24,8 @@ use rustix::process::Signal;
 use super::cgroups::pass_on_no_more;
 use super::changes::Changes;
 use super::journal::Journal;
-use super::owed::{Owed, Program};
-use crate::kernel::affinity::{self, AffinityError, Seen};
+use super::owed::{Owed, ProgramUndo};
+use crate::kernel::affinity::{self, AffinityError, VisibleMask};
 use crate::kernel::clock::ticks_since_boot;
 use crate::kernel::files::{self, FileError};
 use crate::kernel::procfs::{Proc, ProcState};
@@ -250,7 +250,7 @@ impl<'a> Work<'a> {
     fn restore_threads(
         &mut self,
         process: Process,
-        program: &Program,
+        program: &ProgramUndo,
         visited: &mut HashSet<Process>,
     ) -> bool {
         let mut busy = false;
@@ -263,7 +263,7 @@ impl<'a> Work<'a> {
         busy
     }
 
-    fn restore_thread(&mut self, thread: Process, program: &Program) -> bool {
+    fn restore_thread(&mut self, thread: Process, program: &ProgramUndo) -> bool {
         if self.hopeless.contains(&thread) {
             return false;
         }
@@ -304,7 +304,7 @@ fn restore_mask(thread: Process, changes: &Changes<CpuSet>) -> Result<bool, Affi
     if changes.is_empty() {
         return Ok(false);
     }
-    let seen = Seen::of(thread.pid)?;
+    let seen = VisibleMask::of(thread.pid)?;
     let present = seen.mask;
     let found = changes.original(thread, present).or_else(|| {
         let mut shown = changes.sets().filter(|set| seen.shows(set));

@@ -11,11 +11,11 @@ use cosched_core::{Nanos, ProgramId, Quality, Sample};
 
 /// The progress of every program in a moment.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Progress(BTreeMap<ProgramId, Part>);
+pub(super) struct MomentProgress(BTreeMap<ProgramId, ProgramProgress>);
 
 /// The progress of one program in a moment, as far as that is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Part {
+struct ProgramProgress {
     seconds: f64,
     /// Instructions in units of 10^9, about the progress of a second; `None` if they were not
     /// counted all the time.
@@ -34,7 +34,7 @@ enum ProgressUnit {
     Time,
 }
 
-impl Part {
+impl ProgramProgress {
     /// Progress per second; zero is equal in every unit.
     fn rate(&self) -> Option<(f64, Option<ProgressUnit>)> {
         match (self.instructions, self.user_seconds) {
@@ -46,14 +46,14 @@ impl Part {
     }
 }
 
-impl Progress {
+impl MomentProgress {
     /// Adds a program's sample.
     pub(super) fn add(&mut self, sample: &Sample) {
         let seconds = (sample.to - sample.from).as_secs_f64();
         if sample.thread.is_some() || seconds <= 0.0 {
             return;
         }
-        let part = self.0.entry(sample.program).or_insert(Part {
+        let part = self.0.entry(sample.program).or_insert(ProgramProgress {
             seconds: 0.0,
             instructions: Some(0.0),
             user_seconds: Some(0.0),
@@ -75,7 +75,7 @@ impl Progress {
 
     /// Whether the progress of any program is only known in ticks of the kernel.
     pub(super) fn is_coarse(&self) -> bool {
-        let in_ticks = |part: &Part| {
+        let in_ticks = |part: &ProgramProgress| {
             matches!(part.rate(), Some((_, Some(ProgressUnit::Time)))) && !part.is_exact
         };
         self.0.values().any(in_ticks)
@@ -84,8 +84,8 @@ impl Progress {
     /// The logarithm of the progress here over that there, the mean over the programs with known
     /// progress. `None` if the programs or units are not equal in both, or if there are none.
     /// `floor` is added to every program's progress, so that an idle program decides nothing.
-    pub(super) fn log_ratio(&self, without: &Progress, floor: f64) -> Option<f64> {
-        let known = |progress: &Progress| -> Vec<(ProgramId, f64, Option<ProgressUnit>)> {
+    pub(super) fn log_ratio(&self, without: &MomentProgress, floor: f64) -> Option<f64> {
+        let known = |progress: &MomentProgress| -> Vec<(ProgramId, f64, Option<ProgressUnit>)> {
             let rates = progress.0.iter().map(|(id, part)| (*id, part.rate()));
             rates.filter_map(|(id, rate)| rate.map(|(rate, unit)| (id, rate, unit))).collect()
         };
@@ -120,8 +120,8 @@ mod tests {
         }
     }
 
-    fn progress(samples: &[Sample]) -> Progress {
-        let mut progress = Progress::default();
+    fn progress(samples: &[Sample]) -> MomentProgress {
+        let mut progress = MomentProgress::default();
         samples.iter().for_each(|sample| progress.add(sample));
         progress
     }

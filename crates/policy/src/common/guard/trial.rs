@@ -25,7 +25,7 @@
 use cosched_core::{Nanos, ProgramId, Sample};
 
 use super::params;
-use super::progress::Progress;
+use super::progress::MomentProgress;
 
 /// The lengths of the parts of a moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,9 +50,9 @@ pub(super) struct Trial<W> {
     /// How many moments are over.
     moments: usize,
     /// Progress in the present moment so far: it may have several samples.
-    present: Progress,
+    present: MomentProgress,
     /// Progress in the first moment of the present pair.
-    first: Option<Progress>,
+    first: Option<MomentProgress>,
     /// Logarithms of progress with the candidate over progress with the incumbent.
     pairs: Vec<f64>,
 }
@@ -88,7 +88,7 @@ impl<W> Trial<W> {
             moment: lengths.moment + Nanos(params.for_each_thread.0 * threads as u64),
             params,
             moments: 0,
-            present: Progress::default(),
+            present: MomentProgress::default(),
             first: None,
             pairs: Vec::new(),
         }
@@ -114,7 +114,7 @@ impl<W> Trial<W> {
 
     /// The present moment has settled: its measurement begins now.
     pub(super) fn begin_moment(&mut self) {
-        self.present = Progress::default();
+        self.present = MomentProgress::default();
     }
 
     /// Adds samples of a part of the present moment.

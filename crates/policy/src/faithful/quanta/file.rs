@@ -21,23 +21,23 @@ const LONGEST_MILLISECONDS: f64 = 10_000.0;
 
 /// The part that every version has.
 #[derive(Deserialize)]
-struct Version {
+struct FileVersion {
     schema: String,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct QuantaFile {
     #[serde(rename = "schema")]
     _schema: String,
     #[serde(default, rename = "machine")]
     _machine: Option<String>,
-    row: Vec<Entry>,
+    row: Vec<SliceEntry>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct SliceEntry {
     up_to: f64,
     slice_milliseconds: f64,
     #[serde(default, rename = "basis")]
@@ -53,13 +53,13 @@ impl Quanta {
     /// # Errors
     /// When the text is not TOML, or a key is missing, unknown, or has a value that makes no sense.
     pub fn parse(text: &str) -> Result<Quanta, QuantaError> {
-        let Version { schema } = read(text)?;
+        let FileVersion { schema } = read(text)?;
         // Another version may have other keys.
         if schema != Quanta::SCHEMA {
             return Err(QuantaError::Schema { found: schema, known: Quanta::SCHEMA });
         }
-        let file: File = read(text)?;
-        let row = |(i, entry): (usize, &Entry)| {
+        let file: QuantaFile = read(text)?;
+        let row = |(i, entry): (usize, &SliceEntry)| {
             let milliseconds = entry.slice_milliseconds;
             let fits = milliseconds > 0.0 && milliseconds <= LONGEST_MILLISECONDS;
             let slice = Nanos((milliseconds * 1e6).round() as u64);

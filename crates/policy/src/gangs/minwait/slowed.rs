@@ -37,23 +37,23 @@ const MEASURES: [Measure; 3] = [Measure::CpuTime, Measure::UserTime, Measure::Pr
 pub(super) struct Slowed {
     /// An interval counts as in turn, or as without a turn, if it was so for this part of it.
     nearly_all: f64,
-    each: BTreeMap<ProgramId, Account>,
+    each: BTreeMap<ProgramId, ProgramWork>,
 }
 
 /// The work of one program so far.
 #[derive(Clone, Copy, Debug, Default)]
-struct Account {
+struct ProgramWork {
     /// The time of its last reading.
     until: Nanos,
     /// How long it had had a turn at the last reading.
     in_turn_for: Nanos,
-    in_turn: Did,
-    between: Did,
+    in_turn: IntervalWork,
+    between: IntervalWork,
 }
 
 /// The work in some intervals.
 #[derive(Clone, Copy, Debug, Default)]
-struct Did {
+struct IntervalWork {
     seconds: f64,
     /// CPU time outside the kernel, seconds.
     cpu: f64,
@@ -61,7 +61,7 @@ struct Did {
     progress: f64,
 }
 
-impl Did {
+impl IntervalWork {
     fn add(&mut self, sample: &Sample) {
         self.seconds += sample.to.since(sample.from).as_secs_f64();
         self.cpu += sample.user_time.unwrap_or(sample.on_cpu).as_secs_f64();
@@ -69,7 +69,7 @@ impl Did {
     }
 }
 
-impl Account {
+impl ProgramWork {
     fn add(&mut self, sample: &Sample, program: &Program, nearly_all: f64) {
         let length = sample.to.since(sample.from).as_secs_f64();
         let in_turn = program.ran.since(self.in_turn_for).as_secs_f64();

@@ -22,7 +22,7 @@
 use crate::gangs::params::ThreadLimitParams as Params;
 
 /// The input of a choice.
-pub(super) struct Choice<'a> {
+pub(super) struct LimitInput<'a> {
     /// The most threads of each program, from 1.
     pub(super) most: &'a [u16],
     pub(super) cpus: usize,
@@ -36,7 +36,7 @@ pub(super) struct Choice<'a> {
     pub(super) params: &'a Params,
 }
 
-impl Choice<'_> {
+impl LimitInput<'_> {
     fn worth(&self, counts: &[u16]) -> f64 {
         let speeds = counts.iter().enumerate().map(|(i, count)| (self.speed)(i, *count).ln());
         speeds.sum::<f64>() - self.programs as f64 * (self.turns)(counts).ln()
@@ -151,7 +151,8 @@ mod tests {
             (f64::from(all) / cpus as f64).max(1.0)
         };
         let (speed, programs) = (&amdahl, most.len());
-        Choice { most, cpus, speed, turns: &turns, programs, params: &Params::DEFAULT }.best(None)
+        LimitInput { most, cpus, speed, turns: &turns, programs, params: &Params::DEFAULT }
+            .best(None)
     }
 
     #[test]
@@ -179,11 +180,12 @@ mod tests {
         let speed = |_: usize, n: u16| f64::from(n).powf(0.99);
         let turns = |counts: &[u16]| (f64::from(counts.iter().sum::<u16>()) / 2.0).max(1.0);
         let (turns, params) = (&turns, &Params::DEFAULT);
-        let choice = Choice { most: &[2; 2], cpus: 2, speed: &speed, turns, programs: 2, params };
+        let choice =
+            LimitInput { most: &[2; 2], cpus: 2, speed: &speed, turns, programs: 2, params };
         assert_eq!(choice.best(None), [1; 2]);
         assert_eq!(choice.best(Some(&[2, 2])), [2; 2]);
         let speed = |_: usize, n: u16| f64::from(n).sqrt();
-        let choice = Choice { speed: &speed, ..choice };
+        let choice = LimitInput { speed: &speed, ..choice };
         assert_eq!(choice.best(Some(&[2, 2])), [1; 2]);
     }
 
@@ -192,7 +194,7 @@ mod tests {
         let turns = |_: &[u16]| 1.0;
         let speed = |_: usize, n: u16| f64::from(n);
         let (turns, params) = (&turns, &Params::DEFAULT);
-        let choice = Choice { most: &[1], cpus: 4, speed: &speed, turns, programs: 1, params };
+        let choice = LimitInput { most: &[1], cpus: 4, speed: &speed, turns, programs: 1, params };
         assert_eq!(choice.best(Some(&[4])), [1]);
     }
 

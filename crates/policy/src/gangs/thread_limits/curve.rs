@@ -20,25 +20,25 @@ use crate::gangs::params::ThreadLimitParams as Params;
 
 /// The unit of progress, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ProgressUnit {
+pub(super) enum SpeedUnit {
     Ticks,
     Instructions,
     UserTime,
 }
 
 /// The progress in a sample, in units of its kind.
-pub(super) fn progress(sample: &Sample) -> Option<(ProgressUnit, f64)> {
+pub(super) fn progress(sample: &Sample) -> Option<(SpeedUnit, f64)> {
     let counted = |count: Option<u64>| count.filter(|count| *count > 0).map(|count| count as f64);
-    let ticks = counted(sample.progress).map(|ticks| (ProgressUnit::Ticks, ticks));
+    let ticks = counted(sample.progress).map(|ticks| (SpeedUnit::Ticks, ticks));
     let instructions =
-        || counted(sample.instructions).map(|count| (ProgressUnit::Instructions, count));
-    let user = || sample.user_time.map(|time| (ProgressUnit::UserTime, time.as_secs_f64()));
+        || counted(sample.instructions).map(|count| (SpeedUnit::Instructions, count));
+    let user = || sample.user_time.map(|time| (SpeedUnit::UserTime, time.as_secs_f64()));
     ticks.or_else(instructions).or_else(user).filter(|(_, amount)| *amount > 0.0)
 }
 
 /// The speed with one thread count.
 #[derive(Clone, Copy, Debug)]
-struct Point {
+struct CurvePoint {
     threads: u16,
     /// Progress per second of running.
     rate: f64,
@@ -49,9 +49,9 @@ struct Point {
 /// Speeds by thread count.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Curve {
-    unit: Option<ProgressUnit>,
+    unit: Option<SpeedUnit>,
     /// Ascending by threads.
-    points: Vec<Point>,
+    points: Vec<CurvePoint>,
 }
 
 impl Curve {
@@ -60,12 +60,12 @@ impl Curve {
     pub(super) fn learn(
         &mut self,
         threads: u16,
-        progress: (ProgressUnit, f64),
+        progress: (SpeedUnit, f64),
         ran: Nanos,
         now: Nanos,
         params: &Params,
     ) {
-        let rank = |unit: ProgressUnit| unit as u8;
+        let rank = |unit: SpeedUnit| unit as u8;
         match self.unit {
             Some(unit) if rank(unit) < rank(progress.0) => return,
             Some(unit) if unit == progress.0 => {}
@@ -81,7 +81,7 @@ impl Curve {
                 point.rate += (rate - point.rate) / point.readings;
                 point.at = now;
             }
-            Err(i) => self.points.insert(i, Point { threads, rate, readings: 1.0, at: now }),
+            Err(i) => self.points.insert(i, CurvePoint { threads, rate, readings: 1.0, at: now }),
         }
     }
 
@@ -100,7 +100,7 @@ impl Curve {
     pub(super) fn speed(&self, threads: u16, alone: Option<&Speedup>) -> f64 {
         let shape =
             |n: u16| alone.map_or(f64::from(n), |alone| alone.speed(n)).max(f64::MIN_POSITIVE);
-        let ratio = |point: &Point| {
+        let ratio = |point: &CurvePoint| {
             let (known, requested) = (f64::from(point.threads), f64::from(threads));
             (known / requested).max(requested / known)
         };
@@ -122,7 +122,7 @@ mod tests {
     fn curve(readings: &[(u16, f64)]) -> Curve {
         let mut curve = Curve::default();
         for (threads, amount) in readings {
-            let progress = (ProgressUnit::Instructions, *amount);
+            let progress = (SpeedUnit::Instructions, *amount);
             curve.learn(*threads, progress, SECOND, SECOND, &Params::DEFAULT);
         }
         curve
@@ -154,7 +154,7 @@ mod tests {
         );
         let later = Nanos::from_secs(62);
         assert!(!known.is_fresh(2, later, FRESH));
-        known.learn(2, (ProgressUnit::Instructions, 9.0), SECOND, later, &Params::DEFAULT);
+        known.learn(2, (SpeedUnit::Instructions, 9.0), SECOND, later, &Params::DEFAULT);
         assert_eq!(known.speed(2, None), 9.0);
     }
 
@@ -162,9 +162,9 @@ mod tests {
     #[test]
     fn a_better_kind_of_reading_replaces_a_worse_one() {
         let mut known = curve(&[(2, 3.0)]);
-        known.learn(1, (ProgressUnit::UserTime, 9.0), SECOND, SECOND, &Params::DEFAULT);
+        known.learn(1, (SpeedUnit::UserTime, 9.0), SECOND, SECOND, &Params::DEFAULT);
         assert_eq!(known.speed(1, None), 1.5);
-        known.learn(1, (ProgressUnit::Ticks, 9.0), SECOND, SECOND, &Params::DEFAULT);
+        known.learn(1, (SpeedUnit::Ticks, 9.0), SECOND, SECOND, &Params::DEFAULT);
         assert_eq!(known.speed(2, None), 18.0);
     }
 
@@ -175,10 +175,10 @@ mod tests {
         let instructions = Sample { instructions: Some(7), ..user };
         let ticks = Sample { progress: Some(3), ..instructions };
         let silent = Sample { progress: Some(0), ..instructions };
-        assert_eq!(progress(&user), Some((ProgressUnit::UserTime, 1.0)));
-        assert_eq!(progress(&instructions), Some((ProgressUnit::Instructions, 7.0)));
-        assert_eq!(progress(&ticks), Some((ProgressUnit::Ticks, 3.0)));
-        assert_eq!(progress(&silent), Some((ProgressUnit::Instructions, 7.0)));
+        assert_eq!(progress(&user), Some((SpeedUnit::UserTime, 1.0)));
+        assert_eq!(progress(&instructions), Some((SpeedUnit::Instructions, 7.0)));
+        assert_eq!(progress(&ticks), Some((SpeedUnit::Ticks, 3.0)));
+        assert_eq!(progress(&silent), Some((SpeedUnit::Instructions, 7.0)));
         assert_eq!(progress(&Sample { user_time: None, ..user }), None);
     }
 }

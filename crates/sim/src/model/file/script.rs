@@ -2,12 +2,12 @@
 
 use cosched_core::Nanos;
 
-use super::{Critical, LONGEST_SLEEP, ModelError, Phase, check, time};
+use super::{Critical, LONGEST_SLEEP, ModelError, ModelPhase, check, time};
 use crate::model::{Mix, Op};
 
 /// An unfinished script.
 #[derive(Default)]
-pub(in crate::model) struct Writer {
+pub(in crate::model) struct ScriptWriter {
     pub(in crate::model) threads: u16,
     pub(super) malleable: bool,
     pub(in crate::model) script: Vec<Op>,
@@ -16,7 +16,7 @@ pub(in crate::model) struct Writer {
     pub(in crate::model) queues: Vec<u32>,
 }
 
-impl Writer {
+impl ScriptWriter {
     /// Thread 0 alone, until it makes the others.
     pub(super) fn startup(&mut self, instructions: f64) -> Result<(), ModelError> {
         check("startup_instructions", instructions, "from 0 to 1e18", |x| {
@@ -28,7 +28,7 @@ impl Writer {
         Ok(())
     }
 
-    pub(super) fn phase(&mut self, phase: &Phase) -> Result<(), ModelError> {
+    pub(super) fn phase(&mut self, phase: &ModelPhase) -> Result<(), ModelError> {
         check("phase.repeat", f64::from(phase.repeat), "1 or more", |x| x >= 1.0)?;
         check("phase.instructions", phase.instructions, "from 0 to 1e18", |x| {
             (0.0..=1e18).contains(&x)
@@ -110,7 +110,7 @@ impl Writer {
     }
 
     /// How many threads a phase requests, where it can.
-    fn requested(&self, phase: &Phase) -> Result<u16, ModelError> {
+    fn requested(&self, phase: &ModelPhase) -> Result<u16, ModelError> {
         let Some(requested) = phase.threads else { return Ok(self.threads) };
         let (key, malleable) = ("phase.threads", self.malleable && phase.pipeline.is_none());
         let allowed = "left out where the program is not malleable, and in pipelines";

@@ -48,13 +48,13 @@ pub struct Known {
     pub barriers: u32,
     /// The measurements alone.
     #[serde(default)]
-    pub point: Vec<Point>,
+    pub point: Vec<FitPoint>,
 }
 
 /// One figure of a program alone.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Point {
+pub struct FitPoint {
     /// The thread count.
     pub threads: u16,
     /// The speed relative to one thread.
@@ -157,7 +157,7 @@ impl Known {
     }
 }
 
-impl Point {
+impl FitPoint {
     /// Checks a point. `number` is its position among the program's points, from 1; `above` are the
     /// programs before.
     fn check(

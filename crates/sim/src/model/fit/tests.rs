@@ -8,7 +8,7 @@ use cosched_policy::{Kind, Options};
 use super::super::Mix;
 use super::*;
 use crate::tests::ideal;
-use crate::{Costs, Job, Kernel, Sim};
+use crate::{Costs, Kernel, Sim, SimulatedJob};
 
 const FREE: Costs =
     Costs { start: Nanos::ZERO, join: Nanos::ZERO, freeze: Nanos::ZERO, thaw: Nanos::ZERO };
@@ -19,7 +19,7 @@ fn run(model: &Model) -> Result<ModelRun, Infallible> {
     let topology = hardware.topology.clone();
     let programs = vec![ProgramSetup::new(model.threads)];
     let setup = Setup { cpus: topology.all(), topology, programs, limits: Limits::default() };
-    let jobs = vec![Job { model: model.clone(), weight: 1.0 }];
+    let jobs = vec![SimulatedJob { model: model.clone(), weight: 1.0 }];
     let sim = Sim::new(hardware, Kernel::EEVDF, jobs, FREE, 1);
     let policy = Kind::Gang.build(&Options::default()).unwrap();
     let (_, outcome) = Engine::new(sim, policy, setup).run(&mut ());
