@@ -24,9 +24,9 @@ const SENTINEL_WORKS: Duration = Duration::from_secs(3);
 /// How long a killed cosched may take to end.
 const KILLED_ENDS: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(5);
-/// Runs in runs are undone one after another; few are so many.
+/// The most rounds. Each undoes at least one run in a run.
 const MOST_ROUNDS: usize = 16;
-/// How long a command waits for one before it says that there is something to undo.
+/// How long a command waits for a sentinel before it says that there is something to undo.
 const SENTINEL_ENDS: Duration = Duration::from_millis(500);
 
 /// Everything that was done, as `cosched recover --json` prints it.
@@ -42,10 +42,10 @@ pub struct Recovered {
     /// Whether nothing is left to undo.
     #[serde(skip)]
     pub is_complete: bool,
-    /// The logs that something was done about, or said of.
+    /// The logs that were undone or named.
     #[serde(skip)]
-    told: Vec<PathBuf>,
-    /// Whether something is left that another one has to undo.
+    handled: Vec<PathBuf>,
+    /// Whether a run in another container is left.
     #[serde(skip)]
     is_more_left: bool,
 }
@@ -87,7 +87,7 @@ impl Recovered {
             sentinels_continued: 0,
             sockets_removed: 0,
             is_complete: true,
-            told: Vec::new(),
+            handled: Vec::new(),
             is_more_left: false,
         }
     }
@@ -102,25 +102,26 @@ impl Recovered {
         let mut all = Recovered::nothing();
         let mut places = LogFolders::find(&proc)?;
         for _ in 0..MOST_ROUNDS {
-            let (told, ending) = (all.told.len(), places.ending(&proc));
+            let (handled, ending) = (all.handled.len(), places.ending(&proc));
             all.round(&places, &proc)?;
             // A run in a run may end only when the outer one is undone.
-            if !places.await_end(ending, &proc) && all.told.len() == told {
+            if !places.await_end(ending, &proc) && all.handled.len() == handled {
                 break;
             }
             places = LogFolders::find(&proc)?;
         }
+        all.tell_of_late(&places, &proc)?;
         all.tell_of_others(&places, &proc)?;
         refuge::remove_left_refuges(&proc);
         all.tell_of_groups(&undo::left_groups(&proc));
         Ok(all)
     }
 
-    /// Undoes everything that nothing was done about, or said of, in an earlier round.
+    /// Undoes every log that no earlier round has undone or named.
     fn round(&mut self, places: &LogFolders, proc: &Proc) -> Result<(), Failure> {
         let LogFolders { folders, possible } = places;
-        let before = self.told.clone();
-        let is_new = |log: &Path| !before.iter().any(|told| told == log);
+        let before = self.handled.clone();
+        let is_new = |log: &Path| !before.contains(&log.to_owned());
         let stopped = undo::stopped_sentinels(possible, proc);
         undo::continue_sentinels(&stopped, proc);
         let held_up = undo::held_up_sentinels(possible, proc);
@@ -128,7 +129,7 @@ impl Recovered {
         self.sentinels_continued += stopped.iter().filter(continued).count();
         self.sockets_removed +=
             folders.iter().map(|folder| live::remove_left(folder, proc)).sum::<usize>();
-        for one in held_up {
+        for one in held_up.into_iter().filter(|one| is_new(&one.path)) {
             say(format_args!(
                 "the sentinel of a killed run, process {}, is stopped or frozen, and was killed; \
                  what it had to undo is undone here",
@@ -152,7 +153,7 @@ impl Recovered {
         for lost in lost_groups(possible, proc).into_iter().filter(|lost| is_new(&lost.log)) {
             let why = match lost.log.symlink_metadata() {
                 Ok(_) => "is in a folder that is not private to you",
-                Err(_) => "was removed",
+                Err(_) => "was removed, or is in another container",
             };
             let read = Ok::<_, Infallible>(lost.journal);
             self.undo(&lost.log, read, proc, || Ok::<_, Infallible>(()));
@@ -161,6 +162,20 @@ impl Recovered {
                  re-prioritised one by one are not known",
                 lost.log.display()
             ));
+        }
+        Ok(())
+    }
+
+    /// Names the logs that could be undone only after the last round.
+    fn tell_of_late(&mut self, places: &LogFolders, proc: &Proc) -> Result<(), Failure> {
+        for folder in &places.folders {
+            let mut late = Log::leftovers(folder, proc).map_err(Failure::broken)?;
+            late.retain(|log| !self.handled.contains(log));
+            for log in late {
+                say(format_args!("{}: type `cosched recover` again", log.display()));
+                self.is_complete = false;
+                self.handled.push(log);
+            }
         }
         Ok(())
     }
@@ -174,7 +189,7 @@ impl Recovered {
                     log.display()
                 ));
                 self.is_more_left = true;
-                self.told.push(log);
+                self.handled.push(log);
             }
         }
         if undo::are_at_work(&places.possible, proc, Duration::ZERO) {
@@ -191,14 +206,14 @@ impl Recovered {
                 log.display()
             ));
             self.is_complete = false;
-            self.told.push(log);
+            self.handled.push(log);
         }
         Ok(())
     }
 
     /// Names the cgroups that are left although everything was undone that was found.
     fn tell_of_groups(&mut self, left: &[LeftGroup]) {
-        for LeftGroup { dir, log } in left.iter().filter(|one| !self.told.contains(&one.log)) {
+        for LeftGroup { dir, log } in left.iter().filter(|one| !self.handled.contains(&one.log)) {
             say(format_args!(
                 "{}: a killed run left this cgroup, and its undo log, {}, is in use; type \
                  `cosched recover` again",
@@ -219,7 +234,7 @@ impl Recovered {
         forget: impl FnOnce() -> Result<(), F>,
     ) {
         let said = |failed: &dyn Display| say(format_args!("{}: {failed}", log.display()));
-        self.told.push(log.to_owned());
+        self.handled.push(log.to_owned());
         let journal = match journal {
             Ok(journal) => journal,
             Err(error) => {
@@ -326,8 +341,7 @@ impl LogFolders {
         undo::logs_of_ending(&self.folders, proc).len()
     }
 
-    /// Waits until fewer than this have not ended yet: then there is something to undo. Returns
-    /// whether that is so.
+    /// Waits until fewer killed coscheds than this are still ending. Returns whether that happened.
     fn await_end(&self, ending: usize, proc: &Proc) -> bool {
         let until = Instant::now() + KILLED_ENDS;
         while ending > 0 && Instant::now() < until {
@@ -423,7 +437,7 @@ mod tests {
         let left = |log: &str| LeftGroup { dir: "/cgroup/cosched-5".into(), log: log.into() };
         let after = |groups: &[LeftGroup]| {
             let mut all =
-                Recovered { told: vec!["/run/5-1-1.undo".into()], ..Recovered::nothing() };
+                Recovered { handled: vec!["/run/5-1-1.undo".into()], ..Recovered::nothing() };
             all.tell_of_groups(groups);
             (all.is_complete, all.sentence().contains("left behind"))
         };
