@@ -15,8 +15,8 @@ const SHORTEST: Nanos = Nanos::from_millis(250);
 /// The longest, and that while others compute, when all processes are listed each time.
 const LONGEST: Nanos = Nanos::from_secs(1);
 /// Within these limits, readings take one part in so many of the time at most. With twelve programs
-/// a reading takes about a millisecond.
-const PARTS: u64 = 1000;
+/// a reading takes about 0.3 ms.
+const PARTS: u64 = 4000;
 /// Others compute if they use more than this part of one CPU.
 const COMPUTE: f64 = 0.25;
 /// Clock ticks in a second.
