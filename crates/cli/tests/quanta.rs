@@ -67,7 +67,8 @@ fn a_table_is_measured_and_used() {
     let table = text(&made.stdout);
     assert_eq!(table.matches("[[row]]").count(), 10, "{table}");
     // The program never waits for another, and one round tells nothing.
-    assert!(table.ends_with("basis = \"undecided\"\n") && table.contains("; busy-2t"), "{table}");
+    let undecided = table.matches("basis = \"undecided\"").count();
+    assert!(undecided == 1 && table.contains("; busy-2t"), "{table}");
     fs::write(place.path().join("table.toml"), table).unwrap();
     let ran = run(&place, "run --policy faithful --quanta table.toml -- true");
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));

@@ -54,12 +54,12 @@ mod tests {
         let found = file.metadata().unwrap();
         let files = Files::from([("a.stdout".into(), (found.dev(), found.ino()))]);
         let writers = || writers(&Proc::default(), &files);
-        assert_eq!(writers(), [own]);
+        assert!(writers().contains(&own));
         drop(file);
         let _reads = File::open(&path).unwrap();
-        assert!(writers().is_empty());
+        assert!(!writers().contains(&own));
         let _appends = OpenOptions::new().append(true).open(&path).unwrap();
-        assert_eq!(writers(), [own]);
+        assert!(writers().contains(&own));
         let other = Files::from([("a.stdout".into(), (found.dev(), 1))]);
         assert!(super::writers(&Proc::default(), &other).is_empty(), "another file of this name");
     }
