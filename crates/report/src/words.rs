@@ -86,7 +86,7 @@ pub fn cause(why: Refusal) -> &'static str {
     match why {
         Refusal::TimedOut => "because the kernel did not confirm the pause in time",
         Refusal::FrozenTooLong => {
-            "because it had been paused for as long as allowed (--max-frozen; 100 ms for tests)"
+            "because it had been paused for as long as it may be (--max-frozen, or less for tests)"
         }
         Refusal::CoschedStopped => "because cosched itself was stopped or got no CPU",
         Refusal::Unguarded => "because no sentinel could be started that would resume it",

@@ -21,6 +21,8 @@ use commands::Search;
 
 /// The variable by which systemd tells a service that it has to report regularly.
 const WATCHDOG: &str = "WATCHDOG_USEC";
+/// Whose reports systemd waits for.
+const WATCHDOG_PID: &str = "WATCHDOG_PID";
 
 /// What a pause of a program could break.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,7 +77,11 @@ impl ProgramSpec {
         let folder: Option<&Path> = may_read_scripts.then_some(self.cwd.as_path());
         let mut search = Search::new(&variable, folder);
         search.command(&self.command);
-        let has_watchdog = variable(WATCHDOG).is_some_and(|value| !value.is_empty());
+        // With its number, systemd waits for cosched, and not for what cosched starts.
+        let is_coscheds = !self.env.contains_key(WATCHDOG)
+            && inherited.iter().any(|(name, _)| name == OsStr::new(WATCHDOG_PID));
+        let value = variable(WATCHDOG).filter(|value| !value.is_empty());
+        let has_watchdog = value.is_some() && !is_coscheds;
         PauseRisks { has_watchdog, ..search.found }
     }
 }

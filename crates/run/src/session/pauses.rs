@@ -62,7 +62,9 @@ impl Session {
         let programs = request.workload.programs.iter().zip(request.profiles);
         for ((spec, profile), risks) in programs.zip(self.pause_risks(request)) {
             let name = &spec.name;
-            messages.add(&ProgramFacts { name, risks: &risks, profile, rounds, pauses });
+            let max_frozen = request.how.max_frozen();
+            let risks = &risks;
+            messages.add(&ProgramFacts { name, risks, profile, rounds, pauses, max_frozen });
         }
         let talk = request.extras.talk;
         let (warnings, details) = messages.shown();
@@ -71,7 +73,7 @@ impl Session {
     }
 }
 
-/// Has a program paused no longer than it stands.
+/// Limits how long a program may be paused.
 pub(super) fn limit(entry: &mut ProgramSetup, risks: &PauseRisks) {
     entry.freezable &= !risks.forbid_pauses();
     entry.max_frozen = risks.test_runner.is_some().then_some(PauseRisks::OF_TESTS);
@@ -97,6 +99,8 @@ struct ProgramFacts<'a> {
     /// How many times as long as alone it may take because of turns.
     rounds: usize,
     pauses: Pauses,
+    /// The longest pause of a program that has no other limit.
+    max_frozen: Nanos,
 }
 
 impl PauseMessages {
@@ -109,6 +113,7 @@ impl PauseMessages {
         add(&mut self.warnings, name, watchdog(facts));
         add(&mut self.warnings, name, stops(facts));
         add(&mut self.details, name, tests(facts));
+        add(&mut self.details, name, interactive(facts));
     }
 
     /// The warnings, if they are few, and the details. The rest of many warnings become details.
@@ -123,7 +128,7 @@ impl PauseMessages {
     }
 }
 
-/// Adds a program to those of which a text is true.
+/// Adds a program's name to a text.
 fn add(all: &mut Vec<(Vec<String>, String)>, name: &str, text: Option<String>) {
     let Some(text) = text else { return };
     match all.iter_mut().find(|(_, known)| *known == text) {
@@ -143,8 +148,8 @@ fn message((names, text): &(Vec<String>, String)) -> String {
 }
 
 /// What to type where turns may use up the time of a program.
-const TIME_REMEDY: &str = "Remedy: a longer `timeout`, or `--policy fcfs`, which starts each \
-                           program only when it has the CPUs";
+const TIME_REMEDY: &str = "Remedy: a longer `timeout`, or `--policy fcfs --turns freeze`, which \
+                           starts each program only when it has the CPUs";
 
 fn time_limit(facts: &ProgramFacts<'_>) -> Option<String> {
     let rounds = facts.rounds as u64;
@@ -164,8 +169,8 @@ fn time_limit(facts: &ProgramFacts<'_>) -> Option<String> {
         }
     };
     Some(format!(
-        "may be ended too soon: its `timeout` is {}, and in turns with other programs it \
-         takes {takes}. {TIME_REMEDY}",
+        "may be ended too soon: its `timeout` is {}, and taking turns with other programs, \
+         it takes {takes}. {TIME_REMEDY}",
         rounded(limit)
     ))
 }
@@ -175,6 +180,12 @@ fn watchdog(ProgramFacts { risks, .. }: &ProgramFacts<'_>) -> Option<String> {
                         for its reports. `freezable = true` in a jobs file pauses it; `--turns \
                         weight` pauses no program";
     risks.has_watchdog.then(|| TEXT.to_owned())
+}
+
+fn interactive(ProgramFacts { risks, .. }: &ProgramFacts<'_>) -> Option<String> {
+    const TEXT: &str = "is never paused: its shell is interactive (`-i`). `freezable = true` in a \
+                        jobs file pauses it";
+    risks.is_interactive.then(|| TEXT.to_owned())
 }
 
 fn stops(ProgramFacts { risks, pauses, .. }: &ProgramFacts<'_>) -> Option<String> {
@@ -200,11 +211,13 @@ fn stops(ProgramFacts { risks, pauses, .. }: &ProgramFacts<'_>) -> Option<String
     ))
 }
 
-fn tests(ProgramFacts { risks, .. }: &ProgramFacts<'_>) -> Option<String> {
-    let runner = risks.test_runner.as_ref().filter(|_| !risks.forbid_pauses())?;
+fn tests(ProgramFacts { risks, max_frozen, .. }: &ProgramFacts<'_>) -> Option<String> {
+    let is_shorter = *max_frozen > PauseRisks::OF_TESTS && !risks.forbid_pauses();
+    let runner = risks.test_runner.as_ref().filter(|_| is_shorter)?;
     Some(format!(
         "runs tests ({runner}), which may have deadlines: it is paused for at most {} at a \
-         stretch. `freezable = true` in a jobs file allows longer pauses",
+         stretch, and turns are as short as that takes. `freezable = true` in a jobs file allows \
+         longer pauses",
         span(PauseRisks::OF_TESTS)
     ))
 }
@@ -233,7 +246,8 @@ mod tests {
     ) -> (Vec<String>, Vec<String>) {
         let profile = Profile { solo: solo.map(Nanos::from_secs), ..Profile::default() };
         let mut messages = PauseMessages::default();
-        messages.add(&ProgramFacts { name: "a", risks: &risks, profile: &profile, rounds, pauses });
+        let (risks, profile, max_frozen) = (&risks, &profile, Nanos::from_secs(1));
+        messages.add(&ProgramFacts { name: "a", risks, profile, rounds, pauses, max_frozen });
         messages.shown()
     }
 
@@ -254,7 +268,7 @@ mod tests {
             let said = |seconds, solo, rounds| said(of(seconds), solo, rounds, pauses).0;
             let known = said(8, Some(3), 3);
             assert!(known[0].contains("`timeout` is 8 s") && known[0].contains("about 9 s"));
-            assert!(known[0].contains("`--policy fcfs`"), "{known:?}");
+            assert!(known[0].contains("`--policy fcfs --turns freeze`"), "{known:?}");
             let unknown = said(8, None, 3);
             assert!(unknown[0].contains("takes up to 2.7 s alone"), "{unknown:?}");
             for enough in [said(9, Some(3), 3), said(8, None, 1), said(1, Some(3), 1)] {
@@ -280,7 +294,9 @@ mod tests {
                 assert_eq!(said(risks.clone(), None, 3, pauses), nothing());
             }
             let never = PauseRisks { is_interactive: true, ..risks };
-            assert_eq!(said(never, None, 3, SIGNALS), nothing());
+            let (warnings, details) = said(never, None, 3, SIGNALS);
+            assert_eq!(warnings, [""; 0]);
+            assert!(details[0].starts_with("a is never paused: its shell"), "{details:?}");
         }
     }
 

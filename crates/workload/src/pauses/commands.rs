@@ -114,6 +114,9 @@ impl<'a> Search<'a> {
                         self.sees_stops(SeesStops::JobControl);
                     }
                 }
+                Some(_) if ["--init-file", "--rcfile"].contains(&word.as_str()) => {
+                    words.next();
+                }
                 Some(_) => {}
                 None if word.starts_with('+') => {}
                 None if has_text => return self.text(word),
@@ -149,10 +152,11 @@ impl<'a> Search<'a> {
                 piece.split_whitespace().map(|word| self.without_signs(word)).collect();
             match words.split_first() {
                 Some((set, options)) if set == "set" => {
-                    let is_it = |word: &String| {
-                        word == "monitor" || word.starts_with('-') && word.contains('m')
-                    };
-                    if options.iter().take_while(|word| *word != "--").any(is_it) {
+                    let has_letter = |word: &String| word.starts_with('-') && word.contains('m');
+                    let is_named = |pair: &[String]| pair[0] == "-o" && pair[1] == "monitor";
+                    let end = options.iter().position(|word| word == "--");
+                    let options = &options[..end.unwrap_or(options.len())];
+                    if options.iter().any(has_letter) || options.windows(2).any(is_named) {
                         self.sees_stops(SeesStops::JobControl);
                     }
                 }
@@ -174,7 +178,7 @@ impl<'a> Search<'a> {
         value.or_else(|| default.map(str::to_owned)).unwrap_or_else(|| word.to_owned())
     }
 
-    /// A file that may be a script. One that an interpreter is to run need not say so.
+    /// A file that may be a script. With `is_one`, it needs no `#!` line.
     fn script(&mut self, file: &Path, is_one: bool) {
         let Some(folder) = self.folder else { return };
         let file = folder.join(file);
@@ -192,7 +196,7 @@ impl<'a> Search<'a> {
         if text.contains("WUNTRACED") {
             self.sees_stops(SeesStops::Script(name.clone()));
         }
-        if first.map_or(!name.ends_with(".py"), |first| first.contains("sh")) {
+        if first.map_or(!name.ends_with(".py"), names_shell) {
             self.text(&text);
         }
         // Scripts usually find each other by `$(dirname "$0")/other.py`.
@@ -214,6 +218,11 @@ impl<'a> Search<'a> {
     fn sees_stops(&mut self, how: SeesStops) {
         self.found.sees_stops.get_or_insert(how);
     }
+}
+
+/// Whether the first line of a script, behind `#!`, names a shell.
+fn names_shell(line: &str) -> bool {
+    line.split_whitespace().any(|word| SHELLS.contains(&base_name(word)))
 }
 
 /// What is in a small file; `None`: it is none, or cannot be read.

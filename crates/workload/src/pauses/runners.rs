@@ -1,6 +1,6 @@
 //! Which commands run tests.
 
-/// Commands that do nothing else.
+/// Commands that only run tests.
 const RUNNERS: [&str; 12] = [
     "cargo-nextest",
     "ctest",
@@ -15,7 +15,7 @@ const RUNNERS: [&str; 12] = [
     "unittest",
     "vitest",
 ];
-/// Commands that start one of them, with a word that says so.
+/// Commands that run tests with one of these subcommands.
 const SUBCOMMANDS: [(&str, &[&str]); 6] = [
     ("cargo", &["test", "t", "nextest"]),
     ("go", &["test"]),
@@ -24,7 +24,7 @@ const SUBCOMMANDS: [(&str, &[&str]); 6] = [
     ("yarn", &["test"]),
     ("bun", &["test"]),
 ];
-/// Commands that start another one, which stands somewhere behind them.
+/// Commands that start a test runner, named in their arguments.
 const STARTERS: [&str; 10] =
     ["bunx", "coverage", "hatch", "npx", "pipenv", "pnpm", "poetry", "uv", "xvfb-run", "yarn"];
 /// The ends of names of test executables, as GoogleTest and CMake projects choose them.

@@ -97,6 +97,7 @@ fn a_script_is_searched_and_the_scripts_beside_it() {
         ("loop.sh", "#!/bin/sh\n./loop.sh\n./other.sh\n"),
         ("other.sh", "#!/bin/sh\n./loop.sh\n"),
         ("data", "timeout 8 pytest"),
+        ("other", "#!/usr/share/bin/lua\ntimeout 8 pytest\n"),
     ]);
     let found = |command: &[&str]| found_in(place.path(), command);
     assert_eq!(found(&["./run.sh"]).test_runner.as_deref(), Some("pytest"));
@@ -105,7 +106,7 @@ fn a_script_is_searched_and_the_scripts_beside_it() {
     let script = Some(SeesStops::Script("boss.py".to_owned()));
     assert_eq!(found(&["./boss.sh"]).sees_stops, script);
     assert_eq!(found(&["python3", "-u", "boss.py"]).sees_stops, script);
-    for command in [&["./loop.sh"][..], &["./data"], &["./absent.sh"], &["sh", "."]] {
+    for command in [&["./loop.sh"][..], &["./data"], &["./other"], &["./absent.sh"], &["sh", "."]] {
         assert_eq!(found(command), PauseRisks::default(), "{command:?}");
     }
 }
@@ -128,12 +129,15 @@ fn shells_with_job_control_see_stopped_children() {
         &["sh", "-c", "set -m; a & wait"],
         &["bash", "-c", "set -eum\na"],
         &["bash", "-c", "set -o monitor\na"],
+        &["bash", "--rcfile", "x", "-c", "set -m"],
     ] {
         assert_eq!(found(command).sees_stops, Some(SeesStops::JobControl), "{command:?}");
     }
     let su = Some(SeesStops::StopsItself("su".to_owned()));
     assert_eq!(found(&["nice", "su", "-c", "a"]).sees_stops, su);
-    for command in [&["bash", "-c", "a | b"][..], &["sh", "-ec", "a"], &["make", "-j2"]] {
+    for command in
+        [&["bash", "-c", "a | b"][..], &["sh", "-ec", "a"], &["sh", "-c", "set +o monitor"]]
+    {
         assert_eq!(found(command).sees_stops, None, "{command:?}");
     }
 }
@@ -152,4 +156,7 @@ fn watchdogs_and_interactive_shells_forbid_pauses() {
     };
     assert_eq!([forbids(0, &[]), forbids(0, &inherited)], [false, true]);
     assert!(!forbids(1, &inherited), "its own env says that there is none");
+    let [watched] = inherited;
+    let of_cosched = [watched, ("WATCHDOG_PID".into(), "7".into())];
+    assert!(!forbids(0, &of_cosched), "systemd waits for cosched itself");
 }

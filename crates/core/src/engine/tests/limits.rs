@@ -1,4 +1,4 @@
-//! Programs that stand shorter freezes than others.
+//! Programs with their own limit on frozen time.
 
 use super::*;
 
