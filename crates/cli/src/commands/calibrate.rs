@@ -27,8 +27,8 @@ enum What {
 #[derive(Debug, Args)]
 pub(crate) struct QuantaArgs {
     /// The training programs (a jobs file). They should not be among the programs that the table
-    /// is for. One without `threads` runs with 2 and with 4 threads per CPU. Each should run for a second
-    /// or more.
+    /// is for, and each should run for a second or more. One without `threads` runs with 2 and
+    /// with 4 threads per CPU.
     #[arg(value_name = "TRAINING.toml", default_value = "workloads/training.toml")]
     training: PathBuf,
     /// The slices to try, separated by commas: 100us to 100ms, the range that the kernel grants.

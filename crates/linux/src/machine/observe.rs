@@ -12,28 +12,28 @@
 //! loaded.
 
 mod asked;
+mod reading;
 mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cosched_core::{Arena, IpBin, Measure, Nanos, ProgramId, Quality, Sample, Thread, ThreadId};
+use cosched_core::{Arena, Measure, Nanos, ProgramId, ThreadId};
 
 use super::names::{Named, ThreadIds};
 use super::program::Live;
-use super::samples::{of_locks, of_program, of_thread, with_counts};
-use crate::hook::{HookServer, Reported};
+use crate::hook::Reported;
 use crate::kernel::clock::Clock;
 use crate::kernel::files::FileError;
 use crate::kernel::procfs::Proc;
 use crate::machine::MachineError;
-use crate::observe::counters::{Counters, Readings};
+use crate::observe::counters::Readings;
 use crate::observe::cpu_clocks::CpuClocks;
-use crate::observe::monitor::interval::{Intervals, Slice, by_program};
-use crate::observe::monitor::{Monitor, ThreadActivity, ThreadUse};
-use crate::observe::pointers::{Pointers, by_block};
+use crate::observe::monitor::ThreadUse;
+use crate::observe::monitor::interval::Intervals;
 use crate::observe::run_delays::RunDelays;
 use crate::process::tree::Process;
 use crate::safety::undo::Log;
+use reading::positions;
 use source::{MonitorState, add};
 
 /// What is observed, and by what.
@@ -254,134 +254,26 @@ impl Observer {
         self.set_ticks();
         self.set_locks();
         let looks_at_threads = self.looks_at_threads(id);
-        let needs_cpu_time = self.is_requested(id, Measure::CpuTime);
         let Some(program) = self.programs.get_mut(&id) else { return Ok(None) };
-        let to = clock.now();
-        let from = std::mem::replace(&mut program.from, to);
-        let counted = live.counters.as_ref().map(Counters::readings).unwrap_or_default();
-        let counted = counted.since(std::mem::replace(&mut program.counted, counted));
-        let reported = live.hook_server.as_ref().map(HookServer::reported).unwrap_or_default();
-        let progress = reported.since(std::mem::replace(&mut program.reported, reported));
-        let frozen = live.frozen.until(to);
-        let frozen = frozen.since(std::mem::replace(&mut program.frozen, frozen));
-        let empty = Sample { progress, frozen, ..Sample::empty(id, from, to) };
-        let samples = live.pointers.as_mut().map(Pointers::take).unwrap_or_default();
-        let bin = |(block, count)| IpBin { program: id, block, count };
-        into.ips.extend(by_block(&samples).into_iter().map(bin));
+        let own = program.own(id, live, clock.now());
+        into.ips.extend(positions(id, live));
         if !program.is_known && !looks_at_threads {
-            // A program that was frozen all the time did nothing: finding its processes would be
-            // most of the cost of a sample.
-            if frozen == to - from {
-                let nothing = Some(Nanos::ZERO);
-                let sample = Sample { user_time: nothing, quality: Quality::Exact, ..empty };
-                into.samples.push(with_counts(sample, counted));
-                return Ok(None);
-            }
-            let members = live.tree.members(&self.proc);
-            let used = program.clocks.next(&members);
-            let (on_cpu, user_time) = (used.all, Some(used.outside));
-            let run_delay =
-                needs_cpu_time.then(|| program.delays.next(&members, &self.proc)).flatten();
-            let quality = Quality::Exact;
-            let sample = Sample { on_cpu, user_time, run_delay, quality, ..empty };
-            into.samples.push(with_counts(sample, counted));
+            into.samples.push(self.of_processes(live, own));
             return Ok(None);
         }
-        let monitor = match self.source.ready(false, &self.proc) {
-            Some(monitor) if program.is_known => monitor,
-            not_yet => {
-                if let Some(monitor) = not_yet {
-                    program.is_known = true;
-                    self.look_at = monitor.looks_every().map(|period| to + period);
-                    acquaint(monitor, program, live, &self.proc)?;
-                }
-                into.samples.push(with_counts(empty, counted));
-                return Ok(None);
-            }
-        };
-        monitor.read(&mut self.reading)?;
-        let lost = monitor.lost();
-        let own = self.share_out(id);
-        let Some(program) = self.programs.get_mut(&id) else { return Ok(None) };
-        let slices = program.intervals.next(&own, clock.monotonic(from));
-        let whole = by_program(&slices).remove(&program.number).unwrap_or_default();
-        let sample = of_program(empty, &slices, &whole, self.ticks);
-        into.samples.push(with_counts(sample, counted));
-        let is_requested =
-            |measure| self.requested.get(&id).is_some_and(|requested| requested.contains(&measure));
-        let (all, shares) = (is_requested(Measure::Threads), is_requested(Measure::LockShares));
-        for Slice { thread, .. } in &slices {
-            let name = self.names.of(id, thread);
-            // A thread that came or went meanwhile was there for a part of the interval.
-            let lived: Nanos = thread.time.iter().copied().sum();
-            let sample =
-                Sample { thread: Some(name), from: to.since(lived), progress: None, ..empty };
-            into.samples.push(of_thread(sample, thread));
-            if shares {
-                into.locks.extend(of_locks(name, thread));
-            }
-            match thread.now {
-                None => self.names.forget(thread),
-                Some(_) if all => into.threads.push(Thread {
-                    id: name,
-                    program: id,
-                    cpu: thread.cpu.unwrap_or_default(),
-                    on_cpu: thread.in_activity(ThreadActivity::Running),
-                    mask_owner: live.binding(&self.proc, |pinning, place| {
-                        pinning.owner(thread.thread, place, log)
-                    })?,
-                }),
-                Some(_) => {}
+        match self.begin_threads(live, own.sample.to)? {
+            true => self.of_threads(live, own, clock, log, into),
+            false => {
+                into.samples.push(own.counted());
+                Ok(None)
             }
         }
-        if whole.hidden && !program.is_hidden {
-            program.is_hidden = true;
-            return Ok(Some(Unseen::Waits(id)));
-        }
-        let previous = std::mem::replace(&mut self.lost, lost);
-        Ok((previous == 0 && lost > 0).then_some(Unseen::Threads(lost)))
-    }
-
-    /// The threads of a program in the present reading. The end of a thread is reported only once,
-    /// and each program has readings of its own, so the ends of other programs' threads are kept
-    /// for them.
-    fn share_out(&mut self, id: ProgramId) -> Vec<ThreadUse> {
-        for thread in self.reading.iter().filter(|thread| thread.now.is_none()) {
-            let others = self.programs.iter_mut().filter(|(other, _)| **other != id);
-            let its = others.map(|(_, other)| other).find(|other| other.number == thread.program);
-            its.into_iter().for_each(|other| other.ended.push(*thread));
-        }
-        let Some(program) = self.programs.get_mut(&id) else { return Vec::new() };
-        let is_own = |thread: &ThreadUse| {
-            thread.program == program.number && Some(thread.process) != program.shim
-        };
-        let ended = std::mem::take(&mut program.ended);
-        self.reading.iter().copied().chain(ended).filter(is_own).collect()
     }
 }
 
 /// The threads of these processes that have not ended.
 fn threads(members: &[Process], proc: &Proc) -> BTreeSet<i32> {
     members.iter().flat_map(|process| proc.threads(process.pid).unwrap_or_default()).collect()
-}
-
-/// Adds a running program to a monitor: all its processes, until none is new.
-fn acquaint(
-    monitor: &mut Monitor,
-    program: &Observed,
-    live: &Live,
-    proc: &Proc,
-) -> Result<(), FileError> {
-    let mut added = BTreeSet::new();
-    let mut result = program.shim.map_or(Ok(()), |shim| add(monitor, program.number, shim));
-    live.tree.until_stable(proc, |process| {
-        let is_new = added.insert(process.pid) && result.is_ok();
-        if is_new {
-            result = add(monitor, program.number, process.pid);
-        }
-        is_new
-    });
-    result
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::observe::monitor::Monitor;
 
 fn observed(number: u32) -> Observed {
     Observed {

@@ -1,0 +1,195 @@
+//! What is read of a program at the end of an interval, by source: what it tells itself and what
+//! its counters have counted, the clocks of its processes, and the threads that a monitor sees.
+
+use std::collections::BTreeSet;
+
+use cosched_core::{Arena, Counts, IpBin, Measure, Nanos, ProgramId, Quality, Sample, Thread};
+
+use super::source::add;
+use super::{Observed, Observer, Unseen};
+use crate::hook::HookServer;
+use crate::kernel::clock::Clock;
+use crate::kernel::files::FileError;
+use crate::kernel::procfs::Proc;
+use crate::machine::MachineError;
+use crate::machine::program::Live;
+use crate::machine::samples::{of_locks, of_program, of_thread, with_counts};
+use crate::observe::counters::Counters;
+use crate::observe::monitor::interval::{Slice, by_program};
+use crate::observe::monitor::{Monitor, ThreadActivity, ThreadUse};
+use crate::observe::pointers::{Pointers, by_block};
+use crate::safety::undo::Log;
+
+/// What is known of an interval without a look at processes or threads.
+pub(super) struct OwnReading {
+    /// The interval, with the progress that the program reported and how long it was frozen.
+    pub(super) sample: Sample,
+    /// What its counters have counted.
+    counts: Counts,
+}
+
+impl OwnReading {
+    /// The sample with the counts.
+    pub(super) fn counted(self) -> Sample {
+        with_counts(self.sample, self.counts)
+    }
+}
+
+/// Where in its code a program was.
+pub(super) fn positions(program: ProgramId, live: &mut Live) -> impl Iterator<Item = IpBin> {
+    let samples = live.pointers.as_mut().map(Pointers::take).unwrap_or_default();
+    by_block(&samples).into_iter().map(move |(block, count)| IpBin { program, block, count })
+}
+
+impl Observed {
+    /// Ends the interval at this time, and begins the next one.
+    pub(super) fn own(&mut self, id: ProgramId, live: &Live, to: Nanos) -> OwnReading {
+        let from = std::mem::replace(&mut self.from, to);
+        let counts = live.counters.as_ref().map(Counters::readings).unwrap_or_default();
+        let counts = counts.since(std::mem::replace(&mut self.counted, counts));
+        let reported = live.hook_server.as_ref().map(HookServer::reported).unwrap_or_default();
+        let progress = reported.since(std::mem::replace(&mut self.reported, reported));
+        let frozen = live.frozen.until(to);
+        let frozen = frozen.since(std::mem::replace(&mut self.frozen, frozen));
+        let sample = Sample { progress, frozen, ..Sample::empty(id, from, to) };
+        OwnReading { sample, counts }
+    }
+}
+
+impl Observer {
+    /// Adds what the clocks of a program's processes tell.
+    pub(super) fn of_processes(&mut self, live: &Live, own: OwnReading) -> Sample {
+        let OwnReading { sample, counts } = own;
+        let empty = Sample { quality: Quality::Exact, ..sample };
+        let needs_cpu_time = self.is_requested(live.id, Measure::CpuTime);
+        // A program that was frozen all the time did nothing: finding its processes would be most
+        // of the cost of a sample.
+        let rested = sample.frozen == sample.to - sample.from;
+        let sample = match self.programs.get_mut(&live.id).filter(|_| !rested) {
+            Some(program) => {
+                let members = live.tree.members(&self.proc);
+                let used = program.clocks.next(&members);
+                let delays = &mut program.delays;
+                let run_delay = needs_cpu_time.then(|| delays.next(&members, &self.proc)).flatten();
+                Sample { on_cpu: used.all, user_time: Some(used.outside), run_delay, ..empty }
+            }
+            None => Sample { user_time: Some(Nanos::ZERO), ..empty },
+        };
+        with_counts(sample, counts)
+    }
+
+    /// Begins to observe the threads of a program, if that has not begun. Returns whether they were
+    /// observed in the interval that ends now.
+    pub(super) fn begin_threads(&mut self, live: &Live, now: Nanos) -> Result<bool, FileError> {
+        let Some(program) = self.programs.get_mut(&live.id) else { return Ok(false) };
+        let Some(monitor) = self.source.ready(false, &self.proc) else { return Ok(false) };
+        if std::mem::replace(&mut program.is_known, true) {
+            return Ok(true);
+        }
+        self.look_at = monitor.looks_every().map(|period| now + period);
+        acquaint(monitor, program, live, &self.proc)?;
+        Ok(false)
+    }
+
+    /// Adds what a monitor has seen of a program's threads.
+    pub(super) fn of_threads(
+        &mut self,
+        live: &mut Live,
+        own: OwnReading,
+        clock: &Clock,
+        log: &mut Log,
+        into: &mut Arena,
+    ) -> Result<Option<Unseen>, MachineError> {
+        let id = live.id;
+        let OwnReading { sample: empty, counts } = own;
+        let Some(monitor) = self.source.ready(false, &self.proc) else { return Ok(None) };
+        monitor.read(&mut self.reading)?;
+        let lost = monitor.lost();
+        let threads = self.share_out(id);
+        let Some(program) = self.programs.get_mut(&id) else { return Ok(None) };
+        let slices = program.intervals.next(&threads, clock.monotonic(empty.from));
+        let whole = by_program(&slices).remove(&program.number).unwrap_or_default();
+        let sample = of_program(empty, &slices, &whole, self.ticks);
+        into.samples.push(with_counts(sample, counts));
+        let is_news = whole.hidden && !std::mem::replace(&mut program.is_hidden, whole.hidden);
+        for slice in &slices {
+            self.add_thread(live, empty, slice, log, into)?;
+        }
+        if is_news {
+            return Ok(Some(Unseen::Waits(id)));
+        }
+        let previous = std::mem::replace(&mut self.lost, lost);
+        Ok((previous == 0 && lost > 0).then_some(Unseen::Threads(lost)))
+    }
+
+    /// Adds what was seen of one thread.
+    fn add_thread(
+        &mut self,
+        live: &mut Live,
+        empty: Sample,
+        Slice { thread, .. }: &Slice,
+        log: &mut Log,
+        into: &mut Arena,
+    ) -> Result<(), MachineError> {
+        let id = live.id;
+        let name = self.names.of(id, thread);
+        // A thread that came or went meanwhile was there for a part of the interval.
+        let lived: Nanos = thread.time.iter().copied().sum();
+        let from = empty.to.since(lived);
+        let sample = Sample { thread: Some(name), from, progress: None, ..empty };
+        into.samples.push(of_thread(sample, thread));
+        if self.is_requested(id, Measure::LockShares) {
+            into.locks.extend(of_locks(name, thread));
+        }
+        match thread.now {
+            None => self.names.forget(thread),
+            Some(_) if self.is_requested(id, Measure::Threads) => into.threads.push(Thread {
+                id: name,
+                program: id,
+                cpu: thread.cpu.unwrap_or_default(),
+                on_cpu: thread.in_activity(ThreadActivity::Running),
+                mask_owner: live.binding(&self.proc, |pinning, place| {
+                    pinning.owner(thread.thread, place, log)
+                })?,
+            }),
+            Some(_) => {}
+        }
+        Ok(())
+    }
+
+    /// The threads of a program in the present reading. The end of a thread is reported only once,
+    /// and each program has readings of its own, so the ends of other programs' threads are kept
+    /// for them.
+    pub(super) fn share_out(&mut self, id: ProgramId) -> Vec<ThreadUse> {
+        for thread in self.reading.iter().filter(|thread| thread.now.is_none()) {
+            let others = self.programs.iter_mut().filter(|(other, _)| **other != id);
+            let its = others.map(|(_, other)| other).find(|other| other.number == thread.program);
+            its.into_iter().for_each(|other| other.ended.push(*thread));
+        }
+        let Some(program) = self.programs.get_mut(&id) else { return Vec::new() };
+        let is_own = |thread: &ThreadUse| {
+            thread.program == program.number && Some(thread.process) != program.shim
+        };
+        let ended = std::mem::take(&mut program.ended);
+        self.reading.iter().copied().chain(ended).filter(is_own).collect()
+    }
+}
+
+/// Adds a running program to a monitor: all its processes, until none is new.
+fn acquaint(
+    monitor: &mut Monitor,
+    program: &Observed,
+    live: &Live,
+    proc: &Proc,
+) -> Result<(), FileError> {
+    let mut added = BTreeSet::new();
+    let mut result = program.shim.map_or(Ok(()), |shim| add(monitor, program.number, shim));
+    live.tree.until_stable(proc, |process| {
+        let is_new = added.insert(process.pid) && result.is_ok();
+        if is_new {
+            result = add(monitor, program.number, process.pid);
+        }
+        is_new
+    });
+    result
+}
