@@ -148,8 +148,8 @@ fn message((names, text): &(Vec<String>, String)) -> String {
 }
 
 /// What to type where turns may use up the time of a program.
-const TIME_REMEDY: &str = "Remedy: a longer `timeout`, or `--policy fcfs --turns freeze`, which \
-                           starts each program only when it has the CPUs";
+const TIME_REMEDY: &str = "Remedy: a longer `timeout`, or `--policy fcfs`, which starts each \
+                           program only when it has the CPUs";
 
 fn time_limit(facts: &ProgramFacts<'_>) -> Option<String> {
     let rounds = facts.rounds as u64;
@@ -268,7 +268,7 @@ mod tests {
             let said = |seconds, solo, rounds| said(of(seconds), solo, rounds, pauses).0;
             let known = said(8, Some(3), 3);
             assert!(known[0].contains("`timeout` is 8 s") && known[0].contains("about 9 s"));
-            assert!(known[0].contains("`--policy fcfs --turns freeze`"), "{known:?}");
+            assert!(known[0].contains("`--policy fcfs`"), "{known:?}");
             let unknown = said(8, None, 3);
             assert!(unknown[0].contains("takes up to 2.7 s alone"), "{unknown:?}");
             for enough in [said(9, Some(3), 3), said(8, None, 1), said(1, Some(3), 1)] {
