@@ -2,8 +2,8 @@
 //! have, and how it is built.
 //!
 //! Each policy has its descriptor in its own file. The command line, its checks and its help read
-//! descriptors, and know no policy by name. Only `cosched doctor` does, to say what each policy
-//! works with on a machine.
+//! descriptors. Some places know policies by name: `cosched doctor` says what each one works with
+//! on a machine, and a few treat the default, `linux` and `fcfs` differently (`Kind::Fcfs`).
 
 use cosched_core::{Nanos, Policy};
 
