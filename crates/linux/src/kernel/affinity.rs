@@ -2,8 +2,8 @@
 //!
 //! The kernel intersects the mask that is set with the thread's cpuset and remembers only the
 //! result, so a mask should be read back where it matters. CPUs that are offline are missing in
-//! what is read ([`VisibleMask`]). Nothing here intersects or saves masks: `control::pinning` decides
-//! which masks are narrowed.
+//! what is read ([`VisibleMask`]). Nothing here intersects or saves masks: which masks are narrowed
+//! is decided in `control::pinning`.
 
 mod seen;
 

@@ -3,6 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use cosched_core::Nanos;
+
+use crate::common::params::Params;
 use crate::kind::unknown::UnknownName;
 
 /// The first aim of a policy that takes turns by itself.
@@ -31,6 +34,17 @@ impl Goal {
             Goal::Throughput => "throughput",
             Goal::Fair => "fair",
             Goal::Responsive => "responsive",
+        }
+    }
+
+    /// Why a request for this quantum has no effect; `None`: it has one.
+    pub fn ignores(self, quantum: Nanos) -> Option<&'static str> {
+        match self {
+            Goal::Balanced | Goal::Fair => None,
+            Goal::Throughput => Some("gives each program the turn until it ends"),
+            Goal::Responsive => {
+                (quantum > Params::default().short_quantum).then_some("has shorter turns")
+            }
         }
     }
 }

@@ -59,6 +59,7 @@ impl How {
     pub fn check_use(&self, kinds: &[Kind]) -> Result<(), Failure> {
         self.measure.check()?;
         self.check_constants(kinds)?;
+        self.check_quantum(kinds)?;
         let by_weight = |kind: Kind| kind.descriptor().by_weight;
         if self.policy.turns == Some(Turns::Weight) && !kinds.iter().any(|kind| by_weight(*kind)) {
             return Err(refuse("turns weight", kinds, by_weight, "take turns by weight"));
@@ -79,6 +80,23 @@ impl How {
             }
         }
         Ok(())
+    }
+
+    /// Refuses a quantum that the goal of all these policies leaves without effect.
+    fn check_quantum(&self, kinds: &[Kind]) -> Result<(), Failure> {
+        let (Some(quantum), Some(goal)) = (self.policy.quantum, self.policy.goal) else {
+            return Ok(());
+        };
+        let mut uses = kinds.iter().filter(|kind| kind.takes(OptionGroup::Quantum));
+        match goal.ignores(quantum.into()) {
+            Some(why) if uses.all(|kind| kind.takes(OptionGroup::Goal)) => {
+                Err(Failure::Input(format!(
+                    "--quantum has no effect with --goal {goal}, which {why}: leave it out, or \
+                     choose another goal"
+                )))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Refuses `--set` for a command that runs programs on this machine: constants are tried out in
@@ -156,8 +174,30 @@ impl How {
 mod tests {
     use std::time::Duration;
 
+    use cosched_policy::Goal;
+
     use super::*;
     use crate::how::PolicyChoices;
+
+    #[test]
+    fn a_quantum_that_a_goal_ignores_is_refused() {
+        let check = |goal, milliseconds, kinds: &[Kind]| {
+            let quantum = Some(Duration::from_millis(milliseconds));
+            let choices = PolicyChoices { quantum, goal, ..PolicyChoices::default() };
+            How::from(choices).check_use(kinds).err().map(|failure| failure.text().to_owned())
+        };
+        let text = check(Some(Goal::Throughput), 50, &[Kind::Turns]).unwrap();
+        assert!(text.contains("the turn until it ends"), "{text}");
+        assert!(check(Some(Goal::Responsive), 200, &[Kind::Linux, Kind::Turns]).is_some());
+        for (goal, milliseconds, kinds) in [
+            (Some(Goal::Responsive), 10, &[Kind::Turns][..]),
+            (Some(Goal::Fair), 200, &[Kind::Turns]),
+            (Some(Goal::Throughput), 200, &[Kind::Turns, Kind::Gang]),
+            (None, 200, &[Kind::Turns]),
+        ] {
+            assert_eq!(check(goal, milliseconds, kinds), None);
+        }
+    }
 
     #[test]
     fn turns_by_weight_refuse_options_of_pauses() {
