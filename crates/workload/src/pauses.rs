@@ -21,7 +21,7 @@ use commands::Search;
 
 /// The variable by which systemd tells a service that it has to report regularly.
 const WATCHDOG: &str = "WATCHDOG_USEC";
-/// Whose reports systemd waits for.
+/// The variable with the number of the process that systemd waits for.
 const WATCHDOG_PID: &str = "WATCHDOG_PID";
 
 /// What a pause of a program could break.

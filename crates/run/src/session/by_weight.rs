@@ -154,7 +154,7 @@ mod tests {
     use super::*;
     use crate::how::PolicyChoices;
 
-    /// A machine whose CPUs have so many last-level caches.
+    /// A machine with so many last-level caches.
     fn machine(caches: u16) -> Session {
         let machine = MachineDescription { cpus: 4, model: None, kernel: SIMULATED.to_owned() };
         Session::of(Topology::regular(1, caches, 1, 2, 1), machine)
