@@ -144,7 +144,7 @@ impl Recovered {
                 self.undo(log, undo::load_left(log, proc), proc, || Log::delete_at(log));
             }
         }
-        for kept in undo::kept_by_shims(possible, proc) {
+        for kept in undo::kept_by_shims(proc) {
             let path = kept.path.clone();
             if is_new(&path) {
                 self.undo(&path, kept.journal(proc), proc, || kept.forget());
@@ -328,7 +328,7 @@ struct LogFolders {
 
 impl LogFolders {
     fn find(proc: &Proc) -> Result<LogFolders, Failure> {
-        let named = folders_named_by_groups(proc);
+        let named = named_folders(proc);
         let own = named.iter().filter(|folder| undo::is_own_folder(folder)).cloned();
         Ok(LogFolders {
             folders: with(undo::own_log_folders().map_err(Failure::input)?, own),
@@ -354,11 +354,12 @@ impl LogFolders {
     }
 }
 
-/// The folders of the logs that left cgroups name: a run had another `XDG_RUNTIME_DIR`, or its
-/// folder is gone.
-fn folders_named_by_groups(proc: &Proc) -> Vec<PathBuf> {
+/// The folders of the logs that left cgroups name and shims hold open: a run had another
+/// `XDG_RUNTIME_DIR`, or its folder is gone.
+fn named_folders(proc: &Proc) -> Vec<PathBuf> {
     let left = undo::left_groups(proc);
-    with(Vec::new(), left.iter().filter_map(|one| one.log.parent().map(Path::to_owned)))
+    let by_groups = left.iter().filter_map(|one| one.log.parent().map(Path::to_owned));
+    with(undo::folders_of_shims(proc), by_groups)
 }
 
 /// Adds folders that are not there yet.
@@ -384,14 +385,15 @@ fn lost_groups(folders: &[PathBuf], proc: &Proc) -> Vec<LostGroups> {
 /// second to end.
 pub fn is_anything_left() -> bool {
     // What is wrong with the folder is told by the commands that need it.
-    let (Ok(proc), folders) = (Proc::own(), undo::possible_log_folders()) else { return false };
+    let Ok(proc) = Proc::own() else { return false };
+    let folders = with(undo::possible_log_folders(), named_folders(&proc));
     let owes =
         |log: &PathBuf| undo::load_left(log, &proc).is_ok_and(|journal| !journal.owes_nothing());
     let left =
         |folder: &&PathBuf| Log::leftovers(folder, &proc).is_ok_and(|logs| logs.iter().any(owes));
     let mut own = folders.iter().filter(|folder| undo::is_own_folder(folder));
     own.any(|folder| left(&folder))
-        || !undo::kept_by_shims(&folders, &proc).is_empty()
+        || !undo::kept_by_shims(&proc).is_empty()
         || undo::are_at_work(&folders, &proc, SENTINEL_ENDS)
         || !lost_groups(&folders, &proc).is_empty()
 }

@@ -52,20 +52,29 @@ fn groups_are_recovered_without_log_and_shims() {
     }
 }
 
-/// The mark of a cgroup leads to the log, in whatever folder that is or was.
+/// The mark of a cgroup leads to the log, in whatever folder that is or was, and so do shims.
 #[test]
 fn runs_with_another_runtime_folder_are_recovered() {
-    for backend in Backend::here().into_iter().filter(|backend| *backend != Backend("signals")) {
-        for left in ["everything", "no log", "no log and no shims"] {
+    for backend in Backend::here() {
+        for left in ["everything", "no log", "no log and no shims", "a folder of others"] {
+            if left == "no log and no shims" && backend == Backend("signals") {
+                continue;
+            }
             let place = Place::new();
             let pid = match left {
                 "no log and no shims" => killed_with_shims(&place, backend),
                 _ => left_behind(&place, backend),
             };
-            if left != "everything" {
-                fs::remove_dir_all(place.path("run")).unwrap();
+            match left {
+                "everything" => {}
+                "a folder of others" => open_to_others(&place),
+                _ => fs::remove_dir_all(place.path("run")).unwrap(),
             }
             assert!(!wrongs(&place, pid).is_empty());
+            let mut other = place.user.command(&place.executable);
+            let other = other.args(["top", "--once"]).env("XDG_RUNTIME_DIR", place.path("data"));
+            let said = String::from_utf8(other.output().unwrap().stderr).unwrap();
+            assert!(said.contains("`cosched recover` restores them"), "{left}: {said}");
             let ended = recover_in(&place, "data");
             let (out, said) = (String::from_utf8_lossy(&ended.stdout), &ended.stderr);
             let said = String::from_utf8_lossy(said);
@@ -90,8 +99,7 @@ fn logs_in_folders_of_others_are_not_believed() {
     let place = Place::new();
     let pid = killed_with_shims(&place, backend);
     let log = place.forgotten_logs().remove(0);
-    let open = fs::Permissions::from_mode(0o777);
-    fs::set_permissions(place.path("run/cosched"), open).unwrap();
+    open_to_others(&place);
     let ended = recover_in(&place, "data");
     let said = String::from_utf8_lossy(&ended.stderr);
     assert!(said.contains("is in a folder that is not private to you"), "{said}");
@@ -140,6 +148,12 @@ fn a_killed_run_in_a_run_is_recovered_at_once() {
         [pid, inner.pid].into_iter().for_each(|pid| place.no_trace_is_left_of(pid));
         firsts(&place);
     }
+}
+
+/// Lets others write to the folder of undo logs.
+fn open_to_others(place: &Place) {
+    let open = fs::Permissions::from_mode(0o777);
+    fs::set_permissions(place.path("run/cosched"), open).unwrap();
 }
 
 /// `cosched recover` with a folder of the place as its runtime folder.

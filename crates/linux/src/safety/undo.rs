@@ -35,7 +35,7 @@ pub use ending::logs_of_ending;
 pub use guards::{HeldUp, are_at_work, continue_sentinels, held_up_sentinels, stopped_sentinels};
 pub use held::{AttachLock, Held};
 pub use journal::Journal;
-pub use kept::{KeptLog, kept_by_shims, load_left};
+pub use kept::{KeptLog, folders_of_shims, kept_by_shims, load_left};
 pub use log::{Log, LogError};
 pub(crate) use log::{open, owner};
 pub use lost::{LeftGroup, LostGroups, left_groups, lost_groups};

@@ -1,8 +1,9 @@
-//! Logs that have lost their names and are held open by shims.
+//! Logs that are held open by shims, wherever they are or were.
 //!
-//! Cleaners and session managers remove files and whole folders. If cosched and its sentinel are
-//! killed after that, the shims of their programs still have the log. A log that was undone, or
-//! replaced by a newer file, is emptied first, so that it is not mistaken for a lost one.
+//! Cleaners and session managers remove files and whole folders, and a run may have had another
+//! `XDG_RUNTIME_DIR`. If cosched and its sentinel are killed then, the shims of their programs still
+//! have the log. A log that was undone, or replaced by a newer file, is emptied first, so that it is
+//! not mistaken for a lost one.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -11,13 +12,15 @@ use std::path::{Path, PathBuf};
 
 use super::journal::Journal;
 use super::log::{Log, LogError, is_in_use, owner};
+use super::namespace;
+use super::place::is_own_folder;
 use crate::kernel::procfs::Proc;
 use crate::process::helper::Helper;
 
 /// The suffix that the kernel adds to the name of a removed file.
 pub(super) const REMOVED: &str = " (deleted)";
 
-/// A log that a shim holds open.
+/// A log that a shim holds open, and that cannot be read by its name.
 #[derive(Debug)]
 pub struct KeptLog {
     /// Where it was.
@@ -34,11 +37,17 @@ impl KeptLog {
         Log::read(&self.file, proc)
     }
 
-    /// Empties the log: everything is undone.
+    /// Empties the log, and removes what is left of its name: everything is undone.
     ///
     /// # Errors
     /// When it cannot be written.
     pub fn forget(self) -> io::Result<()> {
+        let inode = |found: fs::Metadata| (found.dev(), found.ino());
+        let named = self.path.symlink_metadata().map(inode);
+        if named.is_ok_and(|named| self.file.metadata().is_ok_and(|own| inode(own) == named)) {
+            // Others may keep the folder from being changed. An empty log does no harm there.
+            let _ = fs::remove_file(&self.path);
+        }
         self.file.set_len(0)
     }
 }
@@ -63,37 +72,61 @@ fn is_held_by_a_shim(log: &Path, proc: &Proc) -> bool {
     let pids = proc.processes().unwrap_or_default().into_iter();
     let mut shims = pids.filter(|pid| Helper::Shim.may_be(*pid, proc));
     shims.any(|pid| {
-        let descriptors = fs::read_dir(proc.folder(pid).join("fd")).into_iter().flatten().flatten();
-        descriptors.into_iter().any(|descriptor| inode(&descriptor.path()) == Some(expected))
+        descriptors(pid, proc).iter().any(|descriptor| inode(descriptor) == Some(expected))
     })
 }
 
-/// The logs of this user that were in one of these folders, have lost their names, and belong to a
-/// cosched that is gone, as far as shims hold them open.
-pub fn kept_by_shims(folders: &[PathBuf], proc: &Proc) -> Vec<KeptLog> {
-    let user = rustix::process::geteuid().as_raw();
-    let is_shim = |pid: &i32| Helper::Shim.may_be(*pid, proc) && proc.user(*pid) == Some(user);
+/// The folders in which logs are, or were, that this user's shims hold open.
+pub fn folders_of_shims(proc: &Proc) -> Vec<PathBuf> {
+    let user = own_user();
+    let held =
+        held_by_shims(user, proc).filter(|(_, descriptor)| own_file(descriptor, user).is_some());
+    let mut folders: Vec<PathBuf> =
+        held.filter_map(|(log, _)| log.parent().map(Path::to_owned)).collect();
+    folders.sort();
+    folders.dedup();
+    folders
+}
+
+/// The logs of this user that belong to a cosched that is gone, and cannot be read by their names,
+/// as far as shims hold them open: their names were removed, or others may write in their folders.
+pub fn kept_by_shims(proc: &Proc) -> Vec<KeptLog> {
+    let user = own_user();
     let mut found: Vec<((u64, u64), KeptLog)> = Vec::new();
-    for pid in proc.processes().unwrap_or_default().into_iter().filter(is_shim) {
-        for descriptor in fs::read_dir(proc.folder(pid).join("fd")).into_iter().flatten().flatten()
-        {
-            let Some(path) = lost_log(&descriptor.path(), folders, proc) else { continue };
-            let Some((inode, file)) = own_file(&descriptor.path(), user) else { continue };
-            if found.iter().all(|(known, _)| *known != inode) {
-                found.push((inode, KeptLog { path, file }));
-            }
+    for (path, descriptor) in held_by_shims(user, proc) {
+        let is_gone = owner(&path).is_some_and(|owner| owner.look(proc).is_none());
+        let is_named = path.symlink_metadata().is_ok() && path.parent().is_some_and(is_own_folder);
+        if !is_gone || is_named {
+            continue;
+        }
+        let Some((inode, file)) = own_file(&descriptor, user) else { continue };
+        let holds = file.metadata().is_ok_and(|found| found.len() > 0) && !is_in_use(&file);
+        let is_new = found.iter().all(|(known, _)| *known != inode);
+        if holds && is_new && !namespace::is_elsewhere(&file, proc) {
+            found.push((inode, KeptLog { path, file }));
         }
     }
     found.into_iter().map(|(_, log)| log).collect()
 }
 
-/// The former path of the log behind this descriptor; `None`: it is no log, or one that still has
-/// its name, or one of a cosched that is still there.
-fn lost_log(descriptor: &Path, folders: &[PathBuf], proc: &Proc) -> Option<PathBuf> {
-    let path = PathBuf::from(fs::read_link(descriptor).ok()?.to_str()?.strip_suffix(REMOVED)?);
-    let is_ours = folders.iter().any(|folder| path.parent() == Some(folder));
-    let is_gone = owner(&path)?.look(proc).is_none() && path.symlink_metadata().is_err();
-    (is_ours && is_gone).then_some(path)
+fn own_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// The paths of the logs that shims of this user hold open, and the descriptors.
+fn held_by_shims(user: u32, proc: &Proc) -> impl Iterator<Item = (PathBuf, PathBuf)> {
+    let is_shim = move |pid: &i32| Helper::Shim.may_be(*pid, proc) && proc.user(*pid) == Some(user);
+    let pids = proc.processes().unwrap_or_default().into_iter().filter(is_shim);
+    pids.flat_map(|pid| descriptors(pid, proc)).filter_map(|descriptor| {
+        let link = fs::read_link(&descriptor).ok()?;
+        let path = PathBuf::from(link.to_str()?.trim_end_matches(REMOVED));
+        owner(&path).map(|_| (path, descriptor))
+    })
+}
+
+fn descriptors(pid: i32, proc: &Proc) -> Vec<PathBuf> {
+    let entries = fs::read_dir(proc.folder(pid).join("fd")).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
 }
 
 /// Opens the file behind a descriptor, if only this user can have written it. A program with other
@@ -104,6 +137,5 @@ fn own_file(descriptor: &Path, user: u32) -> Option<((u64, u64), File)> {
     let file = options.open(descriptor).ok()?;
     let found = file.metadata().ok()?;
     let is_own = found.is_file() && found.uid() == user && found.mode() & 0o022 == 0;
-    let holds = found.nlink() == 0 && found.len() > 0;
-    (is_own && holds && !is_in_use(&file)).then_some(((found.dev(), found.ino()), file))
+    is_own.then_some(((found.dev(), found.ino()), file))
 }

@@ -293,7 +293,7 @@ impl Log {
     /// # Errors
     /// When the folder cannot be listed.
     pub fn leftovers(folder: &Path, proc: &Proc) -> Result<Vec<PathBuf>, LogError> {
-        Ok(Log::left(folder, proc)?.filter(|log| !namespace::is_elsewhere(log, proc)).collect())
+        Ok(Log::left(folder, proc)?.filter(|log| !is_elsewhere(log, proc)).collect())
     }
 
     /// Such logs that can be undone in another container alone: their processes have other numbers
@@ -302,7 +302,7 @@ impl Log {
     /// # Errors
     /// When the folder cannot be listed.
     pub fn left_elsewhere(folder: &Path, proc: &Proc) -> Result<Vec<PathBuf>, LogError> {
-        Ok(Log::left(folder, proc)?.filter(|log| namespace::is_elsewhere(log, proc)).collect())
+        Ok(Log::left(folder, proc)?.filter(|log| is_elsewhere(log, proc)).collect())
     }
 
     fn left(folder: &Path, proc: &Proc) -> Result<impl Iterator<Item = PathBuf>, LogError> {
@@ -356,6 +356,10 @@ impl Log {
         }
         Ok(())
     }
+}
+
+fn is_elsewhere(log: &Path, proc: &Proc) -> bool {
+    open(log).is_ok_and(|file| namespace::is_elsewhere(&file, proc))
 }
 
 /// A record as a line of the log; fails only for a cgroup with a path that is not UTF-8.
