@@ -50,8 +50,8 @@ fn check(policy: Kind, what: &str) -> Result<(), Failure> {
     let can: Vec<&str> =
         Kind::ALL.into_iter().filter(|kind| kind.descriptor().attaches).map(Kind::name).collect();
     Err(Failure::Input(format!(
-        "policy '{policy}' cannot {what}: it pauses programs, or starts them in cgroups or \
-         sessions of their own; choose from {}, or start the programs with `cosched run`",
+        "policy '{policy}' cannot {what}: it decides when programs start or run, or \
+         gives them cgroups of their own; choose from {}, or start the programs with `cosched run`",
         can.join(", ")
     )))
 }

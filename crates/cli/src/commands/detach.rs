@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use cosched_core::Nanos;
+use cosched_linux::cgroup::RUN;
 use cosched_linux::clients::onlookers;
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::kernel::sched_attr::{self, SchedAttr, default_slice};
@@ -56,6 +57,9 @@ struct Detached {
     original: usize,
     /// Whether it had been bound to CPUs.
     bound: bool,
+    /// Whether it stays in a CPU group of the run.
+    #[serde(skip)]
+    keeps_group: bool,
 }
 
 /// Makes the cosched that has the process detach it.
@@ -92,8 +96,10 @@ pub(crate) fn detach(args: &DetachArgs) -> Result<ExitCode, Failure> {
     }
     let (threads, original) = put_back(&owed, &proc);
     let bound = owed.iter().any(|record| matches!(record, Record::Pinned { .. }));
-    let pid = args.pid;
-    let detached = Detached { schema: SCHEMA, pid, name, cosched: owner, threads, original, bound };
+    let keeps_group = is_in_group_of(owner, args.pid, &proc);
+    let (pid, cosched) = (args.pid, owner);
+    let detached =
+        Detached { schema: SCHEMA, pid, name, cosched, threads, original, bound, keeps_group };
     match args.json {
         true => print(&serde_json::to_string(&detached).map_err(Failure::broken)?)?,
         false => print(&detached.sentence())?,
@@ -122,6 +128,9 @@ impl Detached {
         let had = "their original class, nice value and slice";
         let cpus = if self.bound { ", and their original CPUs" } else { "" };
         let state = match (threads, original) {
+            (0, _) if self.keeps_group => "until the run ends it stays in its CPU group, with the \
+                                           weight of a program in turn"
+                .to_owned(),
             (0, _) if !self.bound => "none of its settings had been changed".to_owned(),
             (0, _) => "its threads have their original CPUs, or those that another program has set"
                 .to_owned(),
@@ -132,6 +141,13 @@ impl Detached {
         };
         format!("{name} ({pid}) is detached from process {cosched}: {state}.")
     }
+}
+
+/// Whether a process is in a cgroup of this cosched.
+fn is_in_group_of(cosched: i32, pid: i32, proc: &Proc) -> bool {
+    let run = format!("{RUN}{cosched}");
+    let groups = proc.cgroups(pid).unwrap_or_default();
+    groups.iter().any(|group| group.path.split('/').any(|part| part == run))
 }
 
 /// How many threads were changed and live, and how many of these are as they were found.

@@ -393,7 +393,7 @@ fn deviations(history: &History<'_>, slot: usize, done: Nanos) -> Vec<Misfortune
 
 fn in_words(story: &ProgramStory, run: &RunResult, slot: usize, turns: &[f64]) -> Vec<String> {
     let program = &run.programs[slot];
-    let mut lines = vec![sum(story, program, disturbance::why_impossible(run))];
+    let mut lines = vec![sum(story, run, slot)];
     lines.extend(turns::in_words(turns, story.running_seconds, &program.turns));
     if let Some(longest) = story.longest_wait {
         let waited = match story.waits {
@@ -439,7 +439,8 @@ fn in_words(story: &ProgramStory, run: &RunResult, slot: usize, turns: &[f64]) -
 }
 
 /// A program in a sentence; in two where its solo time cannot be true.
-fn sum(story: &ProgramStory, program: &ProgramResult, why: &str) -> String {
+fn sum(story: &ProgramStory, run: &RunResult, slot: usize) -> String {
+    let (program, why) = (&run.programs[slot], disturbance::why_impossible(run));
     let ProgramStory { name, running_seconds, waiting_seconds, stopped_seconds, .. } = story;
     let running = match program.filler_seconds {
         0.0 => format!("{} running", seconds(*running_seconds)),
@@ -456,6 +457,9 @@ fn sum(story: &ProgramStory, program: &ProgramResult, why: &str) -> String {
     let Some(turnaround) = story.turnaround_seconds.map(seconds) else {
         return match &program.not_started {
             Some(why) => format!("{name} was not started: {}.", after::not_started(why)),
+            None if run.was_detached(slot) => {
+                format!("{name} was detached before it finished: {running}, {waiting}.")
+            }
             None => format!("{name} did not finish: {running}, {waiting}."),
         };
     };

@@ -116,6 +116,7 @@ fn a_detached_program_does_not_wait_until_the_run_ends() {
     let story = Story::of(&RunResult::new(&outcome, &context()), None).programs.swap_remove(A);
     let told = "It was detached at 0.101 s: from then on cosched did not schedule it.";
     assert!(story.sentences.iter().any(|line| line == told), "{:?}", story.sentences);
+    assert!(story.sentences[0].starts_with("a was detached before it finished: "), "{story:?}");
     assert_eq!(story.waits, 1, "for its start only");
 }
 

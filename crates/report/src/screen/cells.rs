@@ -304,7 +304,8 @@ fn state(now: &Snapshot, program: &Standing) -> String {
         (LiveState::Ended, Some(Exit::Signal(signal))) => return format!("sig {signal}"),
         (LiveState::Ended, Some(Exit::Failed(_))) => "failed",
         (LiveState::Ended, None) if program.started_seconds.is_none() => "skipped",
-        (LiveState::Ended, Some(Exit::Unknown) | None) => "ended",
+        (LiveState::Ended, Some(Exit::Unknown)) => "ended",
+        (LiveState::Ended, None) => "detached",
     };
     word.to_owned()
 }

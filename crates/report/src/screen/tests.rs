@@ -1,4 +1,4 @@
-use cosched_core::{CpuSet, Why};
+use cosched_core::{CpuSet, Exit, Why};
 use cosched_policy::reasons::{CgreedyReason, MinwaitReason, SharedReason};
 use cosched_results::live::LiveQuantum;
 use unicode_width::UnicodeWidthStr;
@@ -42,6 +42,16 @@ fn a_frame_has_states_and_reasons() {
     );
     let tones: Vec<Tone> = lines.iter().skip(ABOVE).map(|line| line.tone).collect();
     assert_eq!(tones, [Tone::Running, Tone::Waiting, Tone::Alarming]);
+}
+
+#[test]
+fn a_detached_program_is_told_from_one_that_ended() {
+    let mut now = snapshot();
+    now.programs[0].state = LiveState::Ended;
+    (now.programs[1].state, now.programs[1].exit) = (LiveState::Ended, Some(Exit::Unknown));
+    let lines = frame(&now, None, View::default(), 80, None);
+    let rows = &texts(&lines)[ABOVE..];
+    assert!(rows[0].contains(" detached ") && rows[1].contains(" ended "), "{rows:?}");
 }
 
 #[test]

@@ -136,7 +136,7 @@ fn unused(runs: &[(Kind, &How)], group: OptionGroup, why: &str) -> Option<String
     (!options.is_empty()).then(|| {
         format!(
             "{} {have} no effect here: programs take turns by weight, and {why}. Leave {them} out, \
-             or use --turns freeze",
+             or use --turns freeze, which pauses programs",
             list(&options)
         )
     })
@@ -175,10 +175,11 @@ mod tests {
             notes,
             [
                 "--max-frozen has no effect here: programs take turns by weight, and none is \
-                 paused. Leave it out, or use --turns freeze",
+                 paused. Leave it out, or use --turns freeze, \
+                 which pauses programs",
                 "--placement and --pinning have no effect here: programs take turns by weight, \
                  and none is bound to CPUs, since all share one last-level cache. Leave them out, \
-                 or use --turns freeze",
+                 or use --turns freeze, which pauses programs",
             ]
         );
         let on_two = unused_by_weight(&machine(2), [(Kind::Turns, &how)]);

@@ -1,5 +1,6 @@
 //! The report for people. Scripts read `--json`.
 
+use cosched_core::format::list;
 use cosched_lab::gaps::Latency;
 use cosched_linux::rights::{Ability, Right, Rights};
 use serde::Serialize;
@@ -23,13 +24,17 @@ pub(super) fn text(report: &DoctorReport) -> String {
 /// What is missing, and how to get it. The latter may be a command, so it is on one line.
 fn more(gains: &[&Right]) -> String {
     let mut table = table::sentences(&["missing ability", "what it would add"]);
-    let mut remedies = String::new();
+    let mut remedies: Vec<(&str, Vec<String>)> = Vec::new();
     for right in gains {
         let (name, by) = (name(right.name), right.remedy.as_deref().unwrap_or_default());
         table.add_row([name.as_str(), right.gives]);
-        remedies.push_str(&format!("\nTo get {name}: {by}"));
+        match remedies.iter_mut().find(|(known, _)| *known == by) {
+            Some((_, names)) => names.push(name),
+            None => remedies.push((by, vec![name])),
+        }
     }
-    format!("{table}{remedies}")
+    let line = |(by, names): &(&str, Vec<String>)| format!("\nTo get {}: {by}", list(names));
+    format!("{table}{}", remedies.iter().map(line).collect::<String>())
 }
 
 /// What is missing, can be had, and brings something new.
@@ -146,16 +151,25 @@ mod tests {
 
     use super::*;
 
+    fn right(name: Ability, available: bool, remedy: Option<&str>) -> Right {
+        let (detail, gives) = (String::new(), name.gives());
+        Right { name, available, detail, gives, remedy: remedy.map(str::to_owned) }
+    }
+
+    #[test]
+    fn a_remedy_for_several_abilities_is_told_once() {
+        let rights = [
+            right(Ability::Bpf, false, Some("do")),
+            right(Ability::Pmu, false, Some("other")),
+            right(Ability::RealTime, false, Some("do")),
+        ];
+        let text = more(&rights.iter().collect::<Vec<_>>());
+        assert!(text.ends_with("\nTo get bpf and real-time: do\nTo get pmu: other"), "{text}");
+    }
+
     /// Two remedies may give the same ability.
     #[test]
     fn only_the_first_possible_remedy_is_offered() {
-        let right = |name: Ability, available, remedy: Option<&str>| Right {
-            name,
-            available,
-            detail: String::new(),
-            gives: name.gives(),
-            remedy: remedy.map(str::to_owned),
-        };
         let offered = |rights: &[Right]| {
             let (kernel, level) = (String::new(), CapabilityLevel::Unprivileged);
             let rights = Rights { kernel, level, rights: rights.to_vec() };
