@@ -30,18 +30,26 @@ fn children(cosched: &Cosched) -> Vec<i32> {
     Proc::default().children(cosched.pid()).unwrap_or_default()
 }
 
-/// Sends a signal to the sentinel, and for a while to each that is started in its place, at once.
-fn hit_sentinels(place: &Place, cosched: &Cosched, signal: Signal) {
-    let shims: Vec<i32> = place.marked().named("shim").iter().map(|shim| shim.pid).collect();
-    let (mut known, began) = (shims, Instant::now());
+/// Runs with every freezer. Sends a signal to each sentinel, and for a while to each that is started
+/// in its place, at once. Returns how the runs end.
+fn with_sentinels_hit(signal: Signal) -> Vec<(Backend, Place, Ended)> {
+    let places: Vec<_> = Backend::here().into_iter().map(|one| (one, Place::new())).collect();
+    let runs: Vec<_> = places.iter().map(|(backend, place)| in_turns(place, *backend)).collect();
+    let shims = places.iter().flat_map(|(_, place)| place.marked().named("shim"));
+    let (mut known, began): (Vec<i32>, _) = (shims.map(|shim| shim.pid).collect(), Instant::now());
     while began.elapsed() < A_WHILE {
-        let mut fresh = children(cosched);
+        let mut fresh: Vec<i32> = runs.iter().flat_map(children).collect();
         fresh.retain(|child| !known.contains(child));
         for child in fresh {
             known.push(child);
             let _ = kill_process(Pid::from_raw(child).unwrap(), signal);
         }
     }
+    let ended = |((backend, place), cosched)| {
+        let ended = goes_on(&place, cosched);
+        (backend, place, ended)
+    };
+    places.into_iter().zip(runs).map(ended).collect()
 }
 
 /// Kills the sentinel, and does something to the one that is started in its place, at once. Returns
@@ -94,11 +102,7 @@ fn goes_on(place: &Place, cosched: Cosched) -> Ended {
 
 #[test]
 fn stopped_sentinels_hold_up_no_run() {
-    for backend in Backend::here() {
-        let place = Place::new();
-        let cosched = in_turns(&place, backend);
-        hit_sentinels(&place, &cosched, Signal::STOP);
-        let ended = goes_on(&place, cosched);
+    for (backend, place, ended) in with_sentinels_hit(Signal::STOP) {
         let unguarded = |why| why == Refusal::Unguarded;
         assert!(ended.result().deviations.iter().any(|one| unguarded(one.why)), "{backend:?}");
         place.nothing_is_left_of(&ended);
@@ -134,11 +138,8 @@ fn a_sentinel_that_a_test_has_stopped_does_not_outlive_it() {
 
 #[test]
 fn killed_sentinels_end_no_run() {
-    for backend in Backend::here() {
-        let place = Place::new();
-        let cosched = in_turns(&place, backend);
-        hit_sentinels(&place, &cosched, Signal::KILL);
-        place.nothing_is_left_of(&goes_on(&place, cosched));
+    for (_, place, ended) in with_sentinels_hit(Signal::KILL) {
+        place.nothing_is_left_of(&ended);
     }
 }
 

@@ -4,7 +4,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use cosched_core::Refusal;
@@ -52,10 +52,10 @@ fn two_in_turns(place: &Place, freezer: &str) -> Cosched {
 
 #[test]
 fn programs_that_run_while_cosched_is_stopped_are_accounted() {
-    while_held_up_programs_run(|cosched, stopped| {
-        cosched.signal(Signal::STOP);
+    while_held_up_programs_run(|coscheds, stopped| {
+        coscheds.iter().for_each(|cosched| cosched.signal(Signal::STOP));
         std::thread::sleep(stopped);
-        cosched.signal(Signal::CONT);
+        coscheds.iter().for_each(|cosched| cosched.signal(Signal::CONT));
     });
 }
 
@@ -63,12 +63,12 @@ fn programs_that_run_while_cosched_is_stopped_are_accounted() {
 fn programs_that_run_while_cosched_is_frozen_are_accounted() {
     let Some((own, dir)) = freezable_group() else { return };
     let switch = FreezeSwitch::open(&dir).unwrap();
-    while_held_up_programs_run(|cosched, stopped| {
-        dir.add(cosched.pid()).unwrap();
+    while_held_up_programs_run(|coscheds, stopped| {
+        coscheds.iter().for_each(|cosched| dir.add(cosched.pid()).unwrap());
         switch.freeze().unwrap();
         std::thread::sleep(stopped);
         switch.thaw().unwrap();
-        own.add(cosched.pid()).unwrap();
+        coscheds.iter().for_each(|cosched| own.add(cosched.pid()).unwrap());
     });
     eventually("an empty cgroup", || dir.remove().is_ok());
 }
@@ -90,13 +90,19 @@ fn freezable_group() -> Option<(Dir, Dir)> {
     }
 }
 
+/// Two programs in turns with every freezer: the places of the runs, and their cosched processes.
+fn two_in_turns_with_each() -> (Vec<(Backend, Place)>, Vec<Cosched>) {
+    let places: Vec<_> = Backend::here().into_iter().map(|one| (one, Place::new())).collect();
+    let runs = places.iter().map(|(backend, place)| two_in_turns(place, backend.0)).collect();
+    (places, runs)
+}
+
 /// Holds up cosched for some time, with every freezer; no program is frozen for long meanwhile.
-fn while_held_up_programs_run(hold_up: impl Fn(&Cosched, Duration)) {
+fn while_held_up_programs_run(hold_up: impl Fn(&[Cosched], Duration)) {
     let stopped = Duration::from_secs(3);
-    for backend in Backend::here() {
-        let place = Place::new();
-        let cosched = two_in_turns(&place, backend.0);
-        hold_up(&cosched, stopped);
+    let (places, coscheds) = two_in_turns_with_each();
+    hold_up(&coscheds, stopped);
+    for ((backend, place), cosched) in places.into_iter().zip(coscheds) {
         place.write("go", "");
         let ended = cosched.ended().with(0);
         let result = ended.result();
@@ -111,10 +117,9 @@ fn while_held_up_programs_run(hold_up: impl Fn(&Cosched, Duration)) {
 
 #[test]
 fn a_program_that_ends_while_cosched_is_stopped_ended_then() {
-    for backend in Backend::here() {
-        let place = Place::new();
-        let began = Instant::now();
-        let cosched = two_in_turns(&place, backend.0);
+    let began = Instant::now();
+    let (places, coscheds) = two_in_turns_with_each();
+    for ((_, place), cosched) in places.iter().zip(&coscheds) {
         cosched.signal(Signal::STOP);
         eventually("cosched's stop", || place.marked().is_stopped(cosched.process()));
         place.write("go", "");
@@ -123,9 +128,11 @@ fn a_program_that_ends_while_cosched_is_stopped_ended_then() {
             let marked = place.marked();
             marked.programs().is_empty() && marked.named("shim").is_empty()
         });
-        let ended_within = began.elapsed();
-        // The sentinel must have seen that cosched is stopped, however soon the programs ended.
-        std::thread::sleep(Duration::from_secs(3));
+    }
+    let ended_within = began.elapsed();
+    // The sentinels must have seen that cosched is stopped, however soon the programs ended.
+    std::thread::sleep(Duration::from_secs(3));
+    for ((backend, place), cosched) in places.into_iter().zip(coscheds) {
         cosched.signal(Signal::CONT);
         let ended = cosched.ended().with(0);
         let result = ended.result();
@@ -150,17 +157,20 @@ fn programs_that_run_while_cosched_is_traced_are_accounted() {
     if !rustix::process::geteuid().is_root() {
         return skip("this user may not trace processes that are not its own children");
     }
-    while_held_up_programs_run(|cosched, stopped| {
-        let mut tracer = Command::new("python3")
-            .args(["-c", attach, &cosched.pid().to_string()])
-            .stdin(Stdio::piped())
-            .spawn()
-            .unwrap();
+    while_held_up_programs_run(|coscheds, stopped| {
+        let trace = |cosched: &Cosched| {
+            let mut tracer = Command::new("python3");
+            tracer.args(["-c", attach, &cosched.pid().to_string()]);
+            tracer.stdin(Stdio::piped()).spawn().unwrap()
+        };
+        let tracers: Vec<Child> = coscheds.iter().map(trace).collect();
         std::thread::sleep(stopped);
-        drop(tracer.stdin.take());
-        assert!(tracer.wait().unwrap().success());
-        // The stop with which tracing began is left.
-        cosched.signal(Signal::CONT);
+        for (mut tracer, cosched) in tracers.into_iter().zip(coscheds) {
+            drop(tracer.stdin.take());
+            assert!(tracer.wait().unwrap().success());
+            // The stop with which tracing began is left.
+            cosched.signal(Signal::CONT);
+        }
     });
 }
 
