@@ -53,7 +53,8 @@ pub struct Recovered {
 /// What was undone of one log.
 #[derive(Debug, Serialize)]
 struct Undone {
-    log: PathBuf,
+    /// Its path, as text: JSON has no other one.
+    log: String,
     processes_continued: usize,
     threads_unpinned: usize,
     threads_rescheduled: usize,
@@ -65,9 +66,9 @@ struct Undone {
 }
 
 impl Undone {
-    fn new(log: PathBuf, restored: &Restored) -> Undone {
+    fn new(log: &Path, restored: &Restored) -> Undone {
         Undone {
-            log,
+            log: log.display().to_string(),
             processes_continued: restored.continued,
             threads_unpinned: restored.masks,
             threads_rescheduled: restored.attrs,
@@ -100,7 +101,7 @@ impl Recovered {
     pub fn all() -> Result<Recovered, Failure> {
         let proc = Proc::own().map_err(Failure::input)?;
         let mut all = Recovered::nothing();
-        let mut places = LogFolders::find(&proc)?;
+        let mut places = LogFolders::find(&proc);
         for _ in 0..MOST_ROUNDS {
             let (handled, ending) = (all.handled.len(), places.ending(&proc));
             all.round(&places, &proc)?;
@@ -108,7 +109,7 @@ impl Recovered {
             if !places.await_end(ending, &proc) && all.handled.len() == handled {
                 break;
             }
-            places = LogFolders::find(&proc)?;
+            places = LogFolders::find(&proc);
         }
         all.tell_of_late(&places, &proc)?;
         all.tell_of_others(&places, &proc)?;
@@ -246,7 +247,7 @@ impl Recovered {
         let restored = undo::restore(&journal, proc);
         restored.failed.iter().for_each(|failed| said(failed));
         let is_damaged = journal.damaged_lines() > 0;
-        self.undone.push(Undone { is_damaged, ..Undone::new(log.to_owned(), &restored) });
+        self.undone.push(Undone { is_damaged, ..Undone::new(log, &restored) });
         let is_restored = restored.failed.is_empty();
         // A log without a name can be kept by no copy.
         let kept = (is_damaged && is_restored).then(|| Log::set_aside(log).ok()).flatten();
@@ -327,13 +328,12 @@ struct LogFolders {
 }
 
 impl LogFolders {
-    fn find(proc: &Proc) -> Result<LogFolders, Failure> {
+    fn find(proc: &Proc) -> LogFolders {
         let named = named_folders(proc);
-        let own = named.iter().filter(|folder| undo::is_own_folder(folder)).cloned();
-        Ok(LogFolders {
-            folders: with(undo::own_log_folders().map_err(Failure::input)?, own),
-            possible: with(undo::possible_log_folders(), named),
-        })
+        // None is made, and none is missed: a folder of logs may have become a bad one since.
+        let possible = with(undo::possible_log_folders(), named);
+        let is_own = |folder: &&PathBuf| undo::is_own_folder(folder);
+        LogFolders { folders: possible.iter().filter(is_own).cloned().collect(), possible }
     }
 
     /// How many killed coscheds have not ended yet.
@@ -403,7 +403,7 @@ mod tests {
     use super::*;
 
     fn sentence(restored: &[Restored]) -> String {
-        let undone = restored.iter().map(|one| Undone::new("/run/log".into(), one)).collect();
+        let undone = restored.iter().map(|one| Undone::new(Path::new("/run/log"), one)).collect();
         Recovered { undone, ..Recovered::nothing() }.sentence()
     }
 

@@ -39,6 +39,7 @@ mod outputs;
 mod pauses;
 mod policies;
 mod recover;
+mod recover_by_shims;
 mod rights;
 mod shuffling;
 mod stat;

@@ -10,7 +10,9 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use super::kills::{all_started, firsts, start, start_with, wrongs};
-use super::support::{Backend, Ice, Place, cgroups_named, eventually, program, skip};
+use super::support::{
+    Backend, Cosched, Ice, Place, User, cgroups_named, eventually, program, skip,
+};
 use super::turns;
 
 #[test]
@@ -151,13 +153,13 @@ fn a_killed_run_in_a_run_is_recovered_at_once() {
 }
 
 /// Lets others write to the folder of undo logs.
-fn open_to_others(place: &Place) {
+pub(super) fn open_to_others(place: &Place) {
     let open = fs::Permissions::from_mode(0o777);
     fs::set_permissions(place.path("run/cosched"), open).unwrap();
 }
 
 /// `cosched recover` with a folder of the place as its runtime folder.
-fn recover_in(place: &Place, folder: &str) -> Output {
+pub(super) fn recover_in(place: &Place, folder: &str) -> Output {
     let mut recover = place.user.command(&place.executable);
     recover.arg("recover").env("XDG_RUNTIME_DIR", place.path(folder)).output().unwrap()
 }
@@ -186,6 +188,13 @@ fn killed_with_shims(place: &Place, backend: Backend) -> i32 {
 fn left_behind(place: &Place, backend: Backend) -> i32 {
     let cosched = start(place, backend);
     all_started(place);
+    let pid = killed_with_sentinel(place, cosched);
+    eventually("a log that is left", || place.forgotten_logs().len() == 1);
+    pid
+}
+
+/// Kills a cosched with its sentinel. Returns its number.
+pub(super) fn killed_with_sentinel(place: &Place, cosched: Cosched) -> i32 {
     // Stopped first, so that it starts no other sentinel.
     cosched.signal(Signal::STOP);
     let marked = place.marked();
@@ -194,7 +203,6 @@ fn left_behind(place: &Place, backend: Backend) -> i32 {
     let pid = cosched.pid();
     cosched.kill();
     eventually("the helpers' end", || marked.named("cosched").is_empty());
-    eventually("a log that is left", || place.forgotten_logs().len() == 1);
     pid
 }
 
@@ -378,11 +386,21 @@ fn a_live_run_in_another_time_namespace_is_left_alone() {
     place.nothing_is_left_of(&cosched.ended().with(143));
 }
 
-/// The numbers in its log mean other processes here.
+/// The numbers in its log mean other processes here. The first process of the container may belong
+/// to another user, and then tells nothing.
 #[test]
 fn a_killed_run_in_a_container_is_recovered_there() {
+    recovered_in_a_container(&Place::new(), "");
+    let place = Place::of(User::ordinary());
+    if let User::Ordinary(uid) = place.user {
+        let user = format!("setpriv --reuid={uid} --regid={uid} --clear-groups");
+        recovered_in_a_container(&place, &user);
+    }
+}
+
+fn recovered_in_a_container(place: &Place, user: &str) {
     const SCRIPT: &str = r#"
-        "$COSCHED" run --policy gang --freezer signals --quantum 5ms --quiet \
+        $AS "$COSCHED" run --policy gang --freezer signals --quantum 5ms --quiet \
             --prog 'sh -c "while :; do :; done"' --prog 'sh -c "while :; do :; done"' &
         cosched=$!
         until grep -qs '^State:.T' /proc/[0-9]*/status; do :; done
@@ -403,13 +421,16 @@ fn a_killed_run_in_a_container_is_recovered_there() {
         done
         : > killed
         while [ ! -e tried ]; do sleep 0.01; done
-        "$COSCHED" recover
+        $AS "$COSCHED" recover
     "#;
-    let place = Place::new();
     let mut container = Command::new("unshare");
     container.args(["--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", SCRIPT]);
     container.env("COSCHED", &place.executable).env("XDG_RUNTIME_DIR", place.path("run"));
-    container.current_dir(place.path("")).stdout(Stdio::piped()).stderr(Stdio::piped());
+    container
+        .env("AS", user)
+        .current_dir(place.path(""))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut container = container.spawn().unwrap();
     eventually("its kill, or its end", || {
         place.path("killed").exists() || container.try_wait().unwrap().is_some()

@@ -250,13 +250,6 @@ impl Proc {
         status_field(&status, "Uid")?.split_whitespace().nth(1)?.parse().ok()
     }
 
-    /// Whether it is the first process of its PID namespace, which ends with it.
-    pub fn is_first(&self, pid: i32) -> bool {
-        let status = files::read(&self.folder(pid).join("status")).unwrap_or_default();
-        let numbers = status_field(&status, "NSpid").unwrap_or_default();
-        numbers.split_whitespace().next_back() == Some("1")
-    }
-
     /// How often the kernel has run a thread; `None`: the thread has ended, or the kernel keeps no
     /// such account.
     pub fn runs(&self, tid: i32) -> Option<RunCount> {

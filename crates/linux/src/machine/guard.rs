@@ -32,8 +32,6 @@ pub(super) struct SentinelGuard {
     /// The sentinel that is, or was, on guard.
     pub(super) sentinel: Sentinel,
     duty: Duty,
-    /// Another one is needed even if it works: it has a file of the log that was replaced.
-    is_outdated: bool,
     reliefs: Reliefs,
     /// When it was looked at last.
     looked: Nanos,
@@ -71,7 +69,6 @@ impl SentinelGuard {
         SentinelGuard {
             sentinel,
             duty: Duty::Works,
-            is_outdated: false,
             reliefs: Reliefs::new(executable),
             looked: Nanos::ZERO,
             next_try: Nanos::ZERO,
@@ -123,7 +120,7 @@ impl Linux {
     }
 
     /// Learns whether the sentinel has thawed all programs since cosched was stopped, and whether
-    /// another one is needed: it has ended, or holds an old file of the log.
+    /// another one is needed: it has ended.
     pub(super) fn hear_sentinel(&mut self) -> Result<(), MachineError> {
         if !self.guard.has_ended() {
             let heard = self.guard.sentinel.hear()?;
@@ -136,7 +133,6 @@ impl Linux {
                 self.guard.duty = Duty::Ended(since);
             }
         }
-        self.guard.is_outdated |= self.log.has_moved();
         self.relieve_sentinel()
     }
 
@@ -165,16 +161,14 @@ impl Linux {
             Some(Ok(relief)) => return self.put_on_guard(relief),
             Some(Err(why)) => Err(why),
             None => {
-                let is_needed = guard.is_outdated || guard.duty.lost_since().is_some();
+                let is_needed = guard.duty.lost_since().is_some();
                 if guard.reliefs.is_awaited() || !is_needed || now < guard.next_try {
                     return Ok(());
                 }
-                guard.is_outdated = false;
                 guard.reliefs.call(Task::new(&self.log), now).map_err(|error| error.to_string())
             }
         };
         let Err(why) = tried else { return Ok(()) };
-        guard.is_outdated = true;
         guard.next_try = now + PAUSE;
         if !std::mem::replace(&mut guard.is_reported, true) {
             self.tell_error(format!(
@@ -198,9 +192,6 @@ impl Linux {
         });
         guard.was_replaced |= guard.duty.lost_since().is_some();
         guard.duty = Duty::Works;
-        if !guard.is_outdated {
-            self.log.forget_former();
-        }
         if std::mem::take(&mut guard.is_reported) {
             self.tell_error("another sentinel is on guard".to_owned());
         }

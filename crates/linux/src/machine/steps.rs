@@ -1,7 +1,6 @@
 //! Carrying out what the engine requests of one program.
 
 use std::os::fd::AsFd;
-use std::path::PathBuf;
 
 use cosched_core::{
     Aspect, Event, Exit, Happening, Measure, Nanos, ProgramId, Refusal, Settings, Signal, ThreadId,
@@ -36,8 +35,7 @@ impl Linux {
         let mut order = job.order.clone();
         (order.born_in, order.cgroups) = (cgroups.born_in(), cgroups.procs());
         order.ignored = signals::ignored();
-        // A path that is not UTF-8 cannot be told; then only the sentinel holds the log.
-        order.log = self.log.path().to_str().map(PathBuf::from);
+        order.log = self.log.paths();
         let shares_by_session = own_share && self.run_cgroups.shares_by_session();
         order.new_session = self.own_sessions || shares_by_session;
         order.open_files = Some(self.open_files.found());

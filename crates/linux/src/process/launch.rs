@@ -79,8 +79,8 @@ pub struct LaunchOrder {
     pub open_files: Option<FileLimit>,
     /// Signals that it ignores, since cosched's caller does.
     pub ignored: Vec<i32>,
-    /// The undo log, which the shim holds open.
-    pub log: Option<PathBuf>,
+    /// Where the shim can open the undo log, which it holds: the first that it can open counts.
+    pub log: Vec<PathBuf>,
     /// What the shim writes before each line of its outputs.
     #[serde(default)]
     pub labels: LineLabels,

@@ -68,7 +68,7 @@ fn run(proc: &Proc) -> io::Result<()> {
         return Ok(()); // cosched was gone before it gave its order: nothing has begun.
     }
     let order: LaunchOrder = serde_json::from_str(&line)?;
-    let _log = order.log.as_ref().map(File::open);
+    let _log = order.log.iter().find_map(|path| File::open(path).ok());
     let started = start(&order, ends, &channel, proc);
     let mut shim = Shim { channel, poll, cosched_is_there: true };
     match started {

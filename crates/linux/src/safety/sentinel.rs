@@ -379,13 +379,11 @@ fn undo_all(log: &Kept, proc: &Proc) -> io::Result<()> {
     }
     again(|| Log::delete_at(&log.path)).map_err(io::Error::other)?;
     // Shims may hold it open, and its name may be removed.
-    let _ = log.file.set_len(0);
+    let _ = undo::mark_undone(&log.file);
     Ok(())
 }
 
-/// The undo log, by its name, as an open file, and its part in memory. The file of that name is
-/// newer after the log was rewritten. The open file is there when the other one, or its folder, was
-/// removed.
+/// The undo log: its name, which may be removed, the open file, and its part in memory.
 struct Kept {
     path: PathBuf,
     file: File,
@@ -399,14 +397,7 @@ impl Kept {
     }
 
     fn journal(&self, proc: &Proc) -> io::Result<Journal> {
-        let named = again(|| match undo::open(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            file => Log::read_both(&file?, &self.memory, proc).map(Some),
-        });
-        match named {
-            Ok(Some(journal)) => Ok(journal),
-            _ => again(|| Log::read_both(&self.file, &self.memory, proc)),
-        }
+        again(|| Log::read_both(&self.file, &self.memory, proc))
     }
 }
 

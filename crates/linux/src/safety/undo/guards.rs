@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::journal::Journal;
-use super::kept::REMOVED;
-use super::log::{Log, LogError, open, owner};
+use super::kept::shown_path;
+use super::lines::{mark_undone, may_hold};
+use super::log::{Log, LogError, owner};
 use crate::cgroup::{Dir, Hierarchies, Hierarchy, Version};
 use crate::kernel::procfs::{Proc, ProcState};
 use crate::process::helper::Helper;
@@ -114,16 +115,13 @@ impl HeldUp {
     /// # Errors
     /// When it cannot be read.
     pub fn journal(&self, proc: &Proc) -> io::Result<Journal> {
-        // The file of that name is newer after the log was rewritten.
-        let named = open(&self.path);
-        let file = named.as_ref().unwrap_or(&self.file);
         match &self.memory {
-            Some(memory) => Log::read_both(file, memory, proc),
-            None => Log::read(file, proc),
+            Some(memory) => Log::read_both(&self.file, memory, proc),
+            None => Log::read(&self.file, proc),
         }
     }
 
-    /// Empties and removes the log, and its cgroup: everything is undone.
+    /// Marks and removes the log, and removes its cgroup: everything is undone.
     ///
     /// # Errors
     /// When it cannot be removed.
@@ -136,7 +134,7 @@ impl HeldUp {
         }
         Log::delete_at(&self.path)?;
         // A shim may hold it open.
-        let _ = self.file.set_len(0);
+        let _ = mark_undone(&self.file);
         Ok(())
     }
 }
@@ -167,7 +165,7 @@ pub fn held_up_sentinels(folders: &[PathBuf], proc: &Proc) -> Vec<HeldUp> {
 }
 
 /// The path of the log that a sentinel holds, and the descriptor. A log that was removed meanwhile
-/// is still held open. An empty one was undone.
+/// is still held open. One that holds no line was undone.
 fn log_of_a_gone_cosched(
     sentinel: Process,
     folders: &[PathBuf],
@@ -179,12 +177,11 @@ fn log_of_a_gone_cosched(
     let lives = |owner: Process| owner.look(proc).is_some() || parent == Some(owner.pid);
     let mut all = in_lists(|| descriptors(sentinel, proc));
     all.find_map(|(target, descriptor)| {
-        let shown = target.to_string_lossy();
-        let path = Path::new(shown.strip_suffix(REMOVED).unwrap_or(&shown));
+        let path = shown_path(target);
         let is_ours = folders.iter().any(|folder| path.parent() == Some(folder));
-        let is_gone = is_ours && owner(path).is_some_and(|owner| !lives(owner));
-        let is_empty = fs::metadata(&descriptor).is_ok_and(|found| found.len() == 0);
-        (is_gone && !is_empty).then(|| (path.to_owned(), descriptor))
+        let is_gone = is_ours && owner(&path).is_some_and(|owner| !lives(owner));
+        let may_hold = fs::metadata(&descriptor).is_ok_and(|found| may_hold(&found));
+        (is_gone && may_hold).then_some((path, descriptor))
     })
 }
 
@@ -256,8 +253,8 @@ mod tests {
         };
         let gone = logs.join("5-8-1.undo");
         assert_eq!(found(&gone, Some("{}\n")), Some(gone.clone()));
-        let removed = logs.join(format!("5-8-2.undo{REMOVED}"));
-        assert_eq!(found(&removed, None), Some(logs.join("5-8-2.undo")));
+        let removed = logs.join("5-8-2.undo (deleted)");
+        assert_eq!(found(&removed, Some("{}\n")), Some(logs.join("5-8-2.undo")));
         for (other, why) in [
             (logs.join("5-9-1.undo"), "its cosched lives"),
             (logs.join("5-8-1.sock"), "it is no log"),

@@ -2,23 +2,27 @@
 //!
 //! Cleaners and session managers remove files and whole folders, and a run may have had another
 //! `XDG_RUNTIME_DIR`. If cosched and its sentinel are killed then, the shims of their programs still
-//! have the log. A log that was undone, or replaced by a newer file, is emptied first, so that it is
-//! not mistaken for a lost one.
+//! have the log, whatever its name is by then. A log that was undone is marked, so that it is not
+//! mistaken for a lost one.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::journal::Journal;
+use super::lines::{first_records, mark_undone, may_hold};
 use super::log::{Log, LogError, is_in_use, owner};
 use super::namespace;
 use super::place::is_own_folder;
+use super::record::Record;
 use crate::kernel::procfs::Proc;
 use crate::process::helper::Helper;
 
 /// The suffix that the kernel adds to the name of a removed file.
-pub(super) const REMOVED: &str = " (deleted)";
+const REMOVED: &str = " (deleted)";
 
 /// A log that a shim holds open, and that cannot be read by its name.
 #[derive(Debug)]
@@ -37,18 +41,17 @@ impl KeptLog {
         Log::read(&self.file, proc)
     }
 
-    /// Empties the log, and removes what is left of its name: everything is undone.
+    /// Marks the log, and removes what is left of its name: everything is undone.
     ///
     /// # Errors
     /// When it cannot be written.
     pub fn forget(self) -> io::Result<()> {
-        let inode = |found: fs::Metadata| (found.dev(), found.ino());
-        let named = self.path.symlink_metadata().map(inode);
-        if named.is_ok_and(|named| self.file.metadata().is_ok_and(|own| inode(own) == named)) {
-            // Others may keep the folder from being changed. An empty log does no harm there.
+        let named = self.path.symlink_metadata().map(|found| inode(&found));
+        if named.is_ok_and(|named| self.file.metadata().is_ok_and(|own| inode(&own) == named)) {
+            // Others may keep the folder from being changed.
             let _ = fs::remove_file(&self.path);
         }
-        self.file.set_len(0)
+        mark_undone(&self.file)
     }
 }
 
@@ -67,7 +70,7 @@ pub fn load_left(log: &Path, proc: &Proc) -> Result<Journal, LogError> {
 }
 
 fn is_held_by_a_shim(log: &Path, proc: &Proc) -> bool {
-    let inode = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
+    let inode = |path: &Path| path.metadata().ok().map(|found| inode(&found));
     let Some(expected) = inode(log) else { return false };
     let pids = proc.processes().unwrap_or_default().into_iter();
     let mut shims = pids.filter(|pid| Helper::Shim.may_be(*pid, proc));
@@ -78,9 +81,7 @@ fn is_held_by_a_shim(log: &Path, proc: &Proc) -> bool {
 
 /// The folders in which logs are, or were, that this user's shims hold open.
 pub fn folders_of_shims(proc: &Proc) -> Vec<PathBuf> {
-    let user = own_user();
-    let held =
-        held_by_shims(user, proc).filter(|(_, descriptor)| own_file(descriptor, user).is_some());
+    let held = held_by_shims(own_user(), proc);
     let mut folders: Vec<PathBuf> =
         held.filter_map(|(log, _)| log.parent().map(Path::to_owned)).collect();
     folders.sort();
@@ -88,40 +89,57 @@ pub fn folders_of_shims(proc: &Proc) -> Vec<PathBuf> {
     folders
 }
 
-/// The logs of this user that belong to a cosched that is gone, and cannot be read by their names,
-/// as far as shims hold them open: their names were removed, or others may write in their folders.
+/// The logs of this user that belong to a cosched that is gone, and cannot be found by their names,
+/// as far as shims hold them open: their names were removed or changed, or others may write in
+/// their folders.
 pub fn kept_by_shims(proc: &Proc) -> Vec<KeptLog> {
-    let user = own_user();
     let mut found: Vec<((u64, u64), KeptLog)> = Vec::new();
-    for (path, descriptor) in held_by_shims(user, proc) {
-        let is_gone = owner(&path).is_some_and(|owner| owner.look(proc).is_none());
-        let is_named = path.symlink_metadata().is_ok() && path.parent().is_some_and(is_own_folder);
-        if !is_gone || is_named {
+    for (path, file) in held_by_shims(own_user(), proc) {
+        let owner = owner(&path);
+        let is_gone = owner.is_none_or(|owner| owner.look(proc).is_none()) && !is_in_use(&file);
+        let is_own = || path.parent().is_some_and(is_own_folder);
+        let is_named = owner.is_some() && path.symlink_metadata().is_ok() && is_own();
+        if !is_gone || is_named || namespace::is_elsewhere(&file, proc) {
             continue;
         }
-        let Some((inode, file)) = own_file(&descriptor, user) else { continue };
-        let holds = file.metadata().is_ok_and(|found| found.len() > 0) && !is_in_use(&file);
-        let is_new = found.iter().all(|(known, _)| *known != inode);
-        if holds && is_new && !namespace::is_elsewhere(&file, proc) {
+        let Some(inode) = file.metadata().ok().filter(may_hold).map(|found| inode(&found)) else {
+            continue;
+        };
+        if found.iter().all(|(known, _)| *known != inode) {
             found.push((inode, KeptLog { path, file }));
         }
     }
     found.into_iter().map(|(_, log)| log).collect()
 }
 
+/// The path of an open file as the kernel shows it, without what it adds when the name is removed.
+pub(super) fn shown_path(shown: PathBuf) -> PathBuf {
+    let shown = shown.into_os_string().into_vec();
+    let path = shown.strip_suffix(REMOVED.as_bytes()).unwrap_or(&shown);
+    PathBuf::from(OsStr::from_bytes(path))
+}
+
+fn inode(found: &fs::Metadata) -> (u64, u64) {
+    (found.dev(), found.ino())
+}
+
 fn own_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// The paths of the logs that shims of this user hold open, and the descriptors.
-fn held_by_shims(user: u32, proc: &Proc) -> impl Iterator<Item = (PathBuf, PathBuf)> {
+/// The logs that shims of this user hold open, with their last paths.
+fn held_by_shims(user: u32, proc: &Proc) -> impl Iterator<Item = (PathBuf, File)> {
     let is_shim = move |pid: &i32| Helper::Shim.may_be(*pid, proc) && proc.user(*pid) == Some(user);
     let pids = proc.processes().unwrap_or_default().into_iter().filter(is_shim);
-    pids.flat_map(|pid| descriptors(pid, proc)).filter_map(|descriptor| {
-        let link = fs::read_link(&descriptor).ok()?;
-        let path = PathBuf::from(link.to_str()?.trim_end_matches(REMOVED));
-        owner(&path).map(|_| (path, descriptor))
+    pids.flat_map(|pid| descriptors(pid, proc)).filter_map(move |descriptor| {
+        let path = shown_path(fs::read_link(&descriptor).ok()?);
+        let file = own_file(&descriptor, user)?;
+        (owner(&path).is_some() || begins_as_log(&file)).then_some((path, file))
     })
+}
+
+fn begins_as_log(file: &File) -> bool {
+    matches!(first_records(file).first(), Some(Record::Boot { .. }))
 }
 
 fn descriptors(pid: i32, proc: &Proc) -> Vec<PathBuf> {
@@ -131,11 +149,14 @@ fn descriptors(pid: i32, proc: &Proc) -> Vec<PathBuf> {
 
 /// Opens the file behind a descriptor, if only this user can have written it. A program with other
 /// permissions can have the name of a shim, and hold anything.
-fn own_file(descriptor: &Path, user: u32) -> Option<((u64, u64), File)> {
+fn own_file(descriptor: &Path, user: u32) -> Option<File> {
+    let is_own =
+        |found: &fs::Metadata| found.is_file() && found.uid() == user && found.mode() & 0o022 == 0;
+    // Before it is opened: at the end of a pipe that would be noticed.
+    fs::metadata(descriptor).ok().filter(is_own)?;
     let mut options = OpenOptions::new();
     options.read(true).write(true).custom_flags(libc::O_NONBLOCK);
     let file = options.open(descriptor).ok()?;
-    let found = file.metadata().ok()?;
-    let is_own = found.is_file() && found.uid() == user && found.mode() & 0o022 == 0;
-    is_own.then_some(((found.dev(), found.ino()), file))
+    file.metadata().ok().filter(is_own)?;
+    Some(file)
 }

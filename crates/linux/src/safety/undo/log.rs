@@ -1,46 +1,39 @@
 //! The write-ahead log: a file with one record per line.
 //!
 //! A line is stored by the kernel as soon as `write` returns, which is safe enough: it survives
-//! cosched in any case, and a crash of the machine leaves nothing to undo. A log that has grown is
-//! rewritten with the valid records only, and without those of ended threads, into a new file that
-//! replaces it at once.
+//! cosched in any case, and a crash of the machine leaves nothing to undo. A log that has grown
+//! [repeats](super::lines) its valid records, without those of ended threads, and gives the rest
+//! back. It stays the same file: the sentinel and all shims hold that open, and it may have lost its
+//! name.
 //!
 //! A disk may be full, or fail. Further lines then go into memory that cosched shares with its
-//! sentinel, until the log can be rewritten. The sentinel therefore knows all of them. They are
-//! lost only if it is killed together with cosched.
-//!
-//! A last line that ends where a part of the file ends was cut off by a kill or a full disk, and
-//! announces a change that was not made. Any other line that cannot be read is damage. It is
-//! counted, and all others are undone.
+//! sentinel, until the log can repeat its records. The sentinel therefore knows all of them. They
+//! are lost only if it is killed together with cosched.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
 
 use rustix::fs::{FlockOperation, MemfdFlags, flock, memfd_create};
 use rustix::io::Errno;
-use rustix::time::{ClockId, clock_gettime};
 
 use super::journal::Journal;
+use super::lines::{
+    LARGEST, boot_id, bytes, content, give_back, journal, line, mark_undone, repetition,
+};
 use super::namespace;
 use super::record::Record;
 use crate::kernel::procfs::Proc;
 use crate::process::tree::Process;
 
-/// The size, in bytes, from which a log is rewritten.
+/// The size, in bytes, from which a log repeats its valid records.
 const LARGE: u64 = 1 << 20;
 /// The start of the lines in memory; before them is the [heartbeat](crate::safety::heartbeat).
 const FIRST_LINE: u64 = 4096;
 /// Another try at a file comes after this many bytes of lines in memory.
 const WORTH_A_TRY: u64 = 4096;
-/// The maximum size of a log, in bytes: some hundred thousand threads would have to be changed at
-/// once.
-const LARGEST: u64 = 1 << 28;
-/// A line that is being written can be cut off at multiples of this, in bytes: the kernel writes
-/// page by page, and file systems give out blocks.
-const PART: usize = 512;
 
 /// Why the log cannot be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -60,18 +53,17 @@ pub struct Log {
     memory: File,
     /// The length of these lines, in bytes.
     spilled: u64,
-    /// The length of these lines when the log could not be rewritten, in bytes.
+    /// The length of these lines when they did not fit into the file, in bytes.
     tried: u64,
     /// Why the file refused a line, until it is read.
     refusal: Option<io::Error>,
-    /// Whether it is in another file since the last call of [`Log::has_moved`].
-    moved: bool,
-    /// Its former files, which others may hold open.
-    old: Vec<File>,
+    /// The length of the file, in bytes.
     size: u64,
-    /// Its size after it was last rewritten.
+    /// How much of its beginning was given back, in bytes.
+    given_back: u64,
+    /// The length of what it last repeated, in bytes.
     least: u64,
-    /// The size from which it is rewritten, provided that it has at least doubled.
+    /// The size from which it repeats its records, provided that it has at least doubled.
     large: u64,
     journal: Journal,
     proc: Proc,
@@ -96,9 +88,8 @@ impl Log {
             spilled: 0,
             tried: 0,
             refusal: None,
-            moved: false,
-            old: Vec::new(),
             size: 0,
+            given_back: 0,
             least: 0,
             large: LARGE,
             journal: Journal::default(),
@@ -141,17 +132,12 @@ impl Log {
         Some(LogError { action: "write", path: self.path.clone(), source })
     }
 
-    /// Whether it is in another file since the last call.
-    pub fn has_moved(&mut self) -> bool {
-        std::mem::take(&mut self.moved)
-    }
-
-    /// Empties its former files, which no process reads any more.
-    pub(crate) fn forget_former(&mut self) {
-        for file in self.old.drain(..) {
-            // A former file that cannot be emptied holds only old records.
-            let _ = file.set_len(0);
-        }
+    /// Where a child of this process can open the file: also after its name was removed, and by
+    /// its name where the kernel does not let it follow descriptors.
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+        let descriptor = format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd());
+        let name = self.path.to_str().map(PathBuf::from);
+        [PathBuf::from(descriptor)].into_iter().chain(name).collect()
     }
 
     /// Whether all of it is in the file, where others can read it.
@@ -179,10 +165,10 @@ impl Log {
             return Err(LogError { action: "write", path: self.path.clone(), source });
         }
         self.journal.add(record);
-        let is_long = self.size > self.large.max(2 * self.least);
+        let is_long = self.size - self.given_back > self.large.max(2 * self.least);
         let is_worth_a_try = self.spilled > WORTH_A_TRY.max(2 * self.tried);
-        if (is_long || is_worth_a_try) && self.rewrite().is_err() {
-            // It is as good as before, only longer: the disk is full, or the folder was removed.
+        if (is_long || is_worth_a_try) && self.repeat().is_err() {
+            // It is as good as before, only longer: the disk is full.
             self.large = self.large.max(2 * self.size);
             self.tried = self.spilled;
         }
@@ -213,9 +199,11 @@ impl Log {
     ///
     /// # Errors
     /// When the file cannot be removed. A file that is gone already is no error.
-    pub fn delete(mut self) -> Result<(), LogError> {
-        self.forget_former();
-        Log::delete_at(&self.path)
+    pub fn delete(self) -> Result<(), LogError> {
+        Log::delete_at(&self.path)?;
+        // It may have had another name.
+        let _ = mark_undone(&self.file);
+        Ok(())
     }
 
     /// Removes the log of a cosched that is gone, after it was undone.
@@ -230,9 +218,8 @@ impl Log {
             }
             _ => {}
         }
-        // Shims that hold it open must not have a log that looks lost. Not earlier: an empty log
-        // with a name looks damaged.
-        let _ = file.and_then(|file| file.set_len(0));
+        // Shims that hold it open must not have a log that looks lost.
+        let _ = file.and_then(|file| mark_undone(&file));
         Ok(())
     }
 
@@ -266,7 +253,7 @@ impl Log {
         // In this order: lines that are moved into the file meanwhile are then read twice, which
         // does no harm.
         let later = bytes(memory, FIRST_LINE, u64::MAX)?;
-        journal(file, &[bytes(file, 0, LARGEST)?, later], proc)
+        journal(file, &[content(file, LARGEST)?, later], proc)
     }
 
     /// The lines that are only in memory.
@@ -284,7 +271,7 @@ impl Log {
 
     /// What is still to be undone according to a file that should not exceed so many bytes.
     pub(super) fn read_at_most(file: &File, most: u64, proc: &Proc) -> io::Result<Journal> {
-        journal(file, &[bytes(file, 0, most)?], proc)
+        journal(file, &[content(file, most)?], proc)
     }
 
     /// The logs in a folder that neither a cosched nor a sentinel uses any more, also in a
@@ -317,7 +304,11 @@ impl Log {
     pub(super) fn all(folder: &Path) -> Result<Vec<PathBuf>, LogError> {
         let error = |source| LogError { action: "look for", path: folder.to_owned(), source };
         let mut logs = Vec::new();
-        for entry in fs::read_dir(folder).map_err(error)? {
+        let entries = match fs::read_dir(folder) {
+            Err(removed) if removed.kind() == io::ErrorKind::NotFound => return Ok(logs),
+            entries => entries.map_err(error)?,
+        };
+        for entry in entries {
             let path = entry.map_err(error)?.path();
             if owner(&path).is_some() {
                 logs.push(path);
@@ -327,29 +318,23 @@ impl Log {
         Ok(logs)
     }
 
-    fn rewrite(&mut self) -> Result<(), LogError> {
+    /// Repeats all valid records at the end, and gives back what comes before them.
+    fn repeat(&mut self) -> Result<(), LogError> {
         let proc = &self.proc;
         self.journal.forget_ended(|thread| thread.look(proc).is_some());
-        let error = |source| LogError { action: "rewrite", path: self.path.clone(), source };
-        let fresh = self.path.with_extension("undo-new");
-        let text: String = self
-            .journal
-            .records()
-            .iter()
-            .map(line)
-            .collect::<Result<_, _>>()
-            .map_err(|e| error(e.into()))?;
-        let mut file = for_appending().create(true).truncate(true).open(&fresh).map_err(error)?;
-        lock(&file);
-        let written = file.write_all(text.as_bytes()).and_then(|()| fs::rename(&fresh, &self.path));
-        if let Err(source) = written {
-            // A full disk has no room for it.
-            let _ = fs::remove_file(&fresh);
+        let error = |source| LogError { action: "shorten", path: self.path.clone(), source };
+        let text = repetition(self.journal.records()).map_err(|e| error(e.into()))?;
+        if let Err(source) = self.file.write_all(text.as_bytes()) {
+            let _ = self.file.set_len(self.size);
             return Err(error(source));
         }
-        self.old.push(std::mem::replace(&mut self.file, file));
-        (self.size, self.least) = (text.len() as u64, text.len() as u64);
-        self.moved = true;
+        let before = self.size;
+        (self.size, self.least) = (before + text.len() as u64, text.len() as u64);
+        match give_back(&self.file, before) {
+            true => self.given_back = before,
+            // Not every file system can. It then grows, and repeats its records more rarely.
+            false => self.large = self.large.max(2 * (self.size - self.given_back)),
+        }
         // Reading them once more does no harm.
         if self.memory.set_len(FIRST_LINE).is_ok() {
             (self.spilled, self.tried) = (0, 0);
@@ -360,65 +345,6 @@ impl Log {
 
 fn is_elsewhere(log: &Path, proc: &Proc) -> bool {
     open(log).is_ok_and(|file| namespace::is_elsewhere(&file, proc))
-}
-
-/// A record as a line of the log; fails only for a cgroup with a path that is not UTF-8.
-fn line(record: &Record) -> serde_json::Result<String> {
-    let mut line = serde_json::to_string(record)?;
-    line.push('\n');
-    Ok(line)
-}
-
-/// The content of a file from here on, independent of its file position.
-fn bytes(file: &File, from: u64, most: u64) -> io::Result<Vec<u8>> {
-    let (mut bytes, mut part) = (Vec::new(), [0; 1 << 16]);
-    loop {
-        match file.read_at(&mut part, from + bytes.len() as u64) {
-            Ok(0) => return Ok(bytes),
-            Ok(count) => bytes.extend(&part[..count]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-        if bytes.len() as u64 > most {
-            return Err(io::Error::new(
-                io::ErrorKind::FileTooLarge,
-                format!("it has more than {most} bytes, which no undo log has"),
-            ));
-        }
-    }
-}
-
-/// What is still to be undone according to the lines of a file, and those that belong to it.
-fn journal(file: &File, parts: &[Vec<u8>], proc: &Proc) -> io::Result<Journal> {
-    let mut journal = Journal::default();
-    for line in parts.iter().flat_map(|part| whole_lines(part).split(|byte| *byte == b'\n')) {
-        match serde_json::from_slice(line) {
-            Ok(record) => journal.add(record),
-            Err(_) if line.is_empty() => {}
-            Err(_) => journal.count_damaged(),
-        }
-    }
-    let is_known = !journal.is_news(&Record::Boot { id: boot_id(proc)? });
-    // The line that names the boot may be one of the damaged ones.
-    let is_any = || journal.records().iter().any(|record| matches!(record, Record::Boot { .. }));
-    let may_be_now = || journal.damaged_lines() > 0 && !is_any() && !is_of_earlier_boot(file);
-    Ok(if is_known || may_be_now() { journal } else { Journal::default() })
-}
-
-/// The lines without a last one that was cut off while it was written.
-fn whole_lines(lines: &[u8]) -> &[u8] {
-    let is_cut = lines.len() % PART == 0;
-    let end = lines.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-    if is_cut { &lines[..end] } else { lines }
-}
-
-/// Whether a file was last written before the machine was booted.
-fn is_of_earlier_boot(file: &File) -> bool {
-    let uptime = clock_gettime(ClockId::Boottime);
-    let uptime = Duration::new(uptime.tv_sec as u64, uptime.tv_nsec as u32);
-    let written = file.metadata().and_then(|found| found.modified());
-    let booted = SystemTime::now().checked_sub(uptime);
-    written.ok().zip(booted).is_some_and(|(written, booted)| written < booted)
 }
 
 /// Opens a log to read it. In another user's folder anything may have taken its place: no link is
@@ -468,11 +394,6 @@ fn for_appending() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600).custom_flags(libc::O_APPEND);
     options
-}
-
-fn boot_id(proc: &Proc) -> io::Result<String> {
-    let path = proc.root().join("sys/kernel/random/boot_id");
-    Ok(fs::read_to_string(path)?.trim().to_owned())
 }
 
 /// The cosched that a log belongs to, by its name.

@@ -6,17 +6,16 @@
 //! cgroups are to be restored.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use super::lines::first_records;
 use super::record::Record;
 use crate::kernel::procfs::Proc;
 
 /// The namespace in which all processes can be seen (`PROC_PID_INIT_INO` of the kernel).
 const INITIAL: u64 = 0xEFFF_FFFC;
-/// The first two lines of a log are shorter, in bytes.
-const BEGINNING: u64 = 1024;
 
 /// The namespaces of this process, for the beginning of a log. `None` where the kernel does not
 /// tell.
@@ -34,24 +33,27 @@ pub(super) fn is_elsewhere(log: &File, proc: &Proc) -> bool {
     let (Some(theirs), Some(ours)) = (named(log), own(proc).and_then(numbers)) else {
         return false;
     };
-    let any = |lives: &dyn Fn(&i32) -> bool| proc.processes().unwrap_or_default().iter().any(lives);
-    let has = |pid: &i32, kind, number| inode(&proc.folder(*pid), kind) == Some(number);
+    let lives = |pid: &i32, kind, number| {
+        inode(&proc.folder(*pid), kind) == Some(number) && !is_ending(*pid, proc)
+    };
+    let any = |kind, number| {
+        proc.processes().unwrap_or_default().iter().any(|pid| lives(pid, kind, number))
+    };
     if theirs.0 != ours.0 {
-        let lives = |pid: &i32| has(pid, "pid", theirs.0) && is_alive_and_first(*pid, proc);
-        return ours.0 != INITIAL || any(&lives);
+        return ours.0 != INITIAL || any("pid", theirs.0);
     }
     match (theirs.1, ours.1) {
-        (Some(theirs), Some(ours)) if theirs != ours => any(&|pid| has(pid, "time", theirs)),
+        (Some(theirs), Some(ours)) if theirs != ours => any("time", theirs),
         _ => false,
     }
 }
 
-/// Whether a process is the first one of its PID namespace, and has not begun to end: the kernel
-/// kills all others then. They may be frozen, and so not end, and it waits for them without memory.
-fn is_alive_and_first(pid: i32, proc: &Proc) -> bool {
+/// Whether a process has begun to end. When the first one of a PID namespace does, the kernel kills
+/// all others. They may be frozen, and so not end, and it waits for them without memory.
+fn is_ending(pid: i32, proc: &Proc) -> bool {
     let executable = proc.folder(pid).join("exe").read_link();
-    let has_memory = !executable.is_err_and(|error| error.kind() == ErrorKind::NotFound);
-    has_memory && proc.is_first(pid)
+    executable.is_err_and(|error| error.kind() == ErrorKind::NotFound)
+        || proc.is_ending(pid).unwrap_or(true)
 }
 
 /// The numbers of the PID namespace and the time namespace.
@@ -63,16 +65,14 @@ fn numbers(record: Record) -> Option<(u64, Option<u64>)> {
 }
 
 /// The namespaces that the beginning of a log names. Logs of earlier versions name none.
-fn named(file: &File) -> Option<(u64, Option<u64>)> {
-    let mut beginning = Vec::new();
-    file.take(BEGINNING).read_to_end(&mut beginning).ok()?;
-    let mut lines = beginning.split(|byte| *byte == b'\n');
-    lines.find_map(|line| numbers(serde_json::from_slice(line).ok()?))
+fn named(log: &File) -> Option<(u64, Option<u64>)> {
+    first_records(log).into_iter().find_map(numbers)
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::io::Read;
 
     use super::*;
 

@@ -1,7 +1,11 @@
+use std::os::unix::fs::MetadataExt;
+use std::time::SystemTime;
+
 use cosched_core::{CpuSet, Nanos, ProgramId};
 
 use super::*;
 use crate::kernel::sched_attr::{SchedAttr, SchedPolicy};
+use crate::safety::undo::lines::{first_records, mark_undone};
 
 const P: ProgramId = ProgramId::first(0);
 
@@ -102,8 +106,9 @@ fn damaged_lines_are_counted_and_all_others_read() {
 }
 
 #[test]
-fn a_large_log_is_rewritten_with_valid_records() {
+fn a_large_log_repeats_its_valid_records_in_the_same_file() {
     let (folder, mut log) = log();
+    let held = log.file().unwrap();
     log.large = 2000;
     log.note(an_attr()).unwrap();
     for cpu in 0..100 {
@@ -112,9 +117,47 @@ fn a_large_log_is_rewritten_with_valid_records() {
     }
     log.note(pinned(3)).unwrap();
     assert_eq!(load(&log), [pinned(3)]);
-    assert!(log.has_moved() && !log.has_moved());
-    assert!(fs::metadata(log.path()).unwrap().len() < 2500);
+    assert_eq!(Log::read(&held, &Proc::default()).unwrap().records(), log.journal().records());
+    assert!(log.size - log.given_back < 2500 && log.given_back > 0);
+    let (size, space) = (log.size, fs::metadata(log.path()).unwrap().blocks() * 512);
+    assert!(space < size, "{space} bytes of {size}");
+    assert_eq!(first_records(&held), log.journal().records()[..2]);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+/// A repetition that a kill cuts off anywhere does no harm.
+#[test]
+fn half_a_repetition_changes_nothing() {
+    let (_folder, mut log) = log();
+    (0..5).for_each(|cpu| log.note(pinned(cpu)).unwrap());
+    let before = log.size as usize;
+    log.repeat().unwrap();
+    let all = fs::read(log.path()).unwrap();
+    let text = repetition(log.journal().records()).unwrap();
+    assert!(all.ends_with(text.as_bytes()));
+    let old: String = log.journal().records().iter().map(|record| line(record).unwrap()).collect();
+    assert_eq!(old.len(), before);
+    for (length, _) in text.match_indices('\n') {
+        fs::write(log.path(), format!("{old}{}", &text[..=length])).unwrap();
+        assert_eq!(load(&log), (0..5).map(pinned).collect::<Vec<_>>(), "{length} bytes");
+    }
+    // Nor does damage in what was repeated.
+    fs::write(log.path(), format!("damaged\n{old}{text}")).unwrap();
+    assert_eq!(Log::load(log.path(), &Proc::default()).unwrap().damaged_lines(), 0);
+}
+
+#[test]
+fn a_log_that_was_undone_has_nothing_under_any_name() {
+    let (folder, mut log) = log();
+    log.note(pinned(1)).unwrap();
+    let other = folder.path().join("2147483647-5-1.undo");
+    fs::rename(log.path(), &other).unwrap();
+    log.delete().unwrap();
+    let journal = Log::load(&other, &Proc::default()).unwrap();
+    assert!(journal.owes_nothing() && journal.damaged_lines() == 0);
+    assert!(fs::metadata(&other).unwrap().len() > 0, "an empty one looks damaged");
+    mark_undone(&File::options().write(true).open(&other).unwrap()).unwrap();
+    assert!(Log::load(&other, &Proc::default()).unwrap().owes_nothing());
 }
 
 #[test]
@@ -126,8 +169,7 @@ fn records_are_read_from_the_open_file_without_its_folder() {
     for cpu in 0..50 {
         log.note(pinned(cpu)).unwrap();
     }
-    // It cannot be rewritten, and is still used.
-    assert!(!log.has_moved() && log.size > 2000);
+    assert!(log.size > 2000);
     assert_eq!(Log::read(&file, &Proc::default()).unwrap().records(), log.journal().records());
 }
 
@@ -142,7 +184,7 @@ fn threads_that_come_and_go_do_not_make_the_log_grow() {
     for number in 0..1000 {
         log.note(of(Process { pid: i32::MAX - number, start_time: 1 })).unwrap();
     }
-    let size = fs::metadata(log.path()).unwrap().len();
+    let size = log.size - log.given_back;
     assert!(size < 6000, "{size} bytes");
     let left = load(&log);
     assert!(left.contains(&of(alive)) && left.len() < 30, "{} records", left.len());
@@ -171,7 +213,7 @@ fn records_that_a_full_disk_refuses_are_kept_in_memory() {
     }
     let all: Vec<Record> = (1..100).map(pinned).collect();
     assert_eq!(read(&log), all);
-    assert!(log.has_moved() && load(&log).len() > 50, "it was not rewritten");
+    assert!(load(&log).len() > 50, "they are in memory still");
 }
 
 fn full() -> File {
@@ -240,7 +282,6 @@ fn the_name_of_a_log_tells_its_cosched() {
     assert_eq!(owner("/run/user/0/cosched/12-345-1.undo"), cosched);
     assert_eq!(owner("12-345-27.undo"), cosched, "a later log of the same process");
     for other in [
-        "/run/12-345-1.undo-new",
         "/run/12-345-1.undo-damaged",
         "/run/12-345-1.undo (deleted)",
         "/run/12-345-1",

@@ -1,0 +1,119 @@
+//! `cosched recover` where only shims lead to the undo log.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use super::kills::{all_started, start};
+use super::recover::{killed_with_sentinel, open_to_others, recover_in};
+use super::support::{Backend, Cosched, Place, eventually, program};
+
+/// Programs that end together, at a file `stop`, and take turns until then.
+const TURNS: &str = "while [ ! -e stop ]; do sleep 0.01; done";
+const OPTIONS: [&str; 6] = ["--policy", "gang", "--freezer", "signals", "--quantum", "20ms"];
+
+fn two_after(first: &str) -> String {
+    let first = program("first", "threads = 1", first);
+    let later = ["a", "b"].map(|name| program(name, "threads = 1\nafter = [\"first\"]", TURNS));
+    [first, later.concat()].concat()
+}
+
+fn is_one_stopped(place: &Place) -> bool {
+    let marked = place.marked();
+    marked.programs().into_iter().any(|one| marked.is_stopped(one))
+}
+
+/// Kills cosched while a program is stopped. `recover` with another runtime folder continues it.
+fn recovered(place: &Place, cosched: Cosched) {
+    eventually("a stopped program", || is_one_stopped(place));
+    killed_with_sentinel(place, cosched);
+    // A kill may come in the moment of a switch.
+    let marked = place.marked();
+    let held = is_one_stopped(place);
+    let ended = recover_in(place, "data");
+    let out = String::from_utf8_lossy(&ended.stdout);
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(out.starts_with("After 1 cosched that is gone: "), "{out}{said}");
+    assert_eq!((out.contains("continued"), ended.status.code()), (held, Some(0)), "{out}{said}");
+    assert!(!is_one_stopped(place));
+    let again = recover_in(place, "data");
+    assert_eq!(String::from_utf8_lossy(&again.stdout), "Nothing was left behind.\n");
+    place.write("stop", "");
+    eventually("the programs' end", || marked.all().is_empty());
+}
+
+#[test]
+fn programs_that_start_after_the_log_was_removed_are_recovered() {
+    let place = Place::new();
+    place.write("jobs.toml", two_after("while [ ! -e go ]; do sleep 0.01; done"));
+    let cosched = place.cosched(&[&["run", "jobs.toml", "--out", "out"][..], &OPTIONS].concat());
+    eventually("the first program", || !place.marked().programs().is_empty());
+    fs::remove_dir_all(place.path("run")).unwrap();
+    place.write("go", "");
+    recovered(&place, cosched);
+}
+
+#[test]
+fn a_runtime_folder_with_any_name_is_found() {
+    let place = Place::new();
+    place.write("jobs.toml", two_after("true"));
+    let mut folder = place.path("run").into_os_string().into_vec();
+    folder.push(0xff);
+    let folder = OsString::from_vec(folder);
+    fs::create_dir(&folder).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
+    let mut set = OsString::from("XDG_RUNTIME_DIR=");
+    set.push(&folder);
+    let mut command = Command::new("env");
+    command.arg(set).arg(&place.executable).args(["run", "jobs.toml", "--out", "out"]);
+    command.args(OPTIONS);
+    recovered(&place, Cosched::start(command, &place));
+}
+
+#[test]
+fn a_renamed_log_is_found() {
+    let place = Place::new();
+    place.write("jobs.toml", two_after("true"));
+    let cosched = place.cosched(&[&["run", "jobs.toml", "--out", "out"][..], &OPTIONS].concat());
+    eventually("a stopped program", || is_one_stopped(&place));
+    let [log] = &place.undo_logs()[..] else { panic!("{:?}", place.undo_logs()) };
+    fs::rename(log, log.with_extension("old")).unwrap();
+    recovered(&place, cosched);
+}
+
+/// `recover` needs no good folder where shims hold the log.
+#[test]
+fn an_own_folder_that_others_may_write_to_is_no_obstacle() {
+    let place = Place::new();
+    let cosched = start(&place, Backend("signals"));
+    all_started(&place);
+    killed_with_sentinel(&place, cosched);
+    open_to_others(&place);
+    let ended = recover_in(&place, "run");
+    let out = String::from_utf8_lossy(&ended.stdout);
+    assert!(out.starts_with("After 1 cosched that is gone: "), "{ended:?}");
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    assert!(!is_one_stopped(&place));
+}
+
+/// The sentinel has undone it, and could not remove it under its new name.
+#[test]
+fn a_renamed_log_that_was_undone_holds_nothing() {
+    let place = Place::new();
+    let cosched = start(&place, Backend("signals"));
+    all_started(&place);
+    fs::rename(place.path("run/cosched"), place.path("run/renamed")).unwrap();
+    cosched.signal(Signal::KILL);
+    eventually("the sentinel's end", || place.marked().named("csentinel").is_empty());
+    assert!(!is_one_stopped(&place));
+    cosched.kill();
+    let hint = place.cosched(&["top", "--once"]).ended().with(2);
+    assert!(!hint.stderr.contains("`cosched recover`"), "{}", hint.stderr);
+    let ended = recover_in(&place, "data");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!((&said[..], ended.status.code()), ("", Some(0)));
+}
