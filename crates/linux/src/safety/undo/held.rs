@@ -18,6 +18,7 @@ use cosched_core::ProgramId;
 use rustix::fs::{FlockOperation, flock};
 
 use super::journal::Journal;
+use super::lines::length;
 use super::log::{Log, LogError, open, owner};
 use super::owed::Owed;
 use super::record::Record;
@@ -70,7 +71,7 @@ impl Held {
                 continue;
             }
             let Ok(file) = open(&log) else { continue };
-            let size = file.metadata().map_or(u64::MAX, |found| found.len());
+            let size = length(&file);
             let most = left;
             left = left.saturating_sub(size);
             let Ok(journal) = Log::read_at_most(&file, most, proc) else { continue };

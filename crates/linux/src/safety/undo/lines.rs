@@ -87,6 +87,11 @@ pub(super) fn content(file: &File, most: u64) -> io::Result<Vec<u8>> {
     bytes(file, first_byte(file), most)
 }
 
+/// The length of a log without the hole at its beginning, in bytes.
+pub(super) fn length(file: &File) -> u64 {
+    file.metadata().map_or(u64::MAX, |found| found.len() - first_byte(file).min(found.len()))
+}
+
 /// Where the hole at the beginning ends.
 fn first_byte(file: &File) -> u64 {
     seek(file, SeekFrom::Data(0)).unwrap_or_default()
