@@ -22,12 +22,23 @@ const MOUNT_V2: &str = "mount cgroup v2: `mount -t cgroup2 none /sys/fs/cgroup/u
 
 /// How to get a cgroup of one's own in a version 1 tree.
 fn own_v1(own: &Path) -> String {
-    let uid = geteuid().as_raw();
-    let dir = own.join(format!("user-{uid}"));
-    let dir = dir.display();
+    format!("run as root, or have a cgroup of your own: `{}`", own_below(own, geteuid().as_raw()))
+}
+
+/// What a user types to have a cgroup below `parent` with the shell in it. A new version 1 cgroup
+/// with a cpuset has no CPUs and no memory, and takes no process until it has both.
+fn own_below(parent: &Path, uid: u32) -> String {
+    let dir = parent.join(format!("user-{uid}"));
+    let (parent, dir) = (parent.display(), dir.display());
+    let copy = match Path::new(&format!("{parent}/cpuset.mems")).exists() {
+        true => format!(
+            " && sudo sh -c 'for f in cpus mems; do cat {parent}/cpuset.$f >{dir}/cpuset.$f; done'"
+        ),
+        false => String::new(),
+    };
     format!(
-        "run as root, or have a cgroup of your own: `sudo mkdir -p {dir} && sudo chown -R {uid} \
-         {dir} && echo $$ | sudo tee {dir}/cgroup.procs`"
+        "sudo mkdir -p {dir}{copy} && sudo chown -R {uid} {dir} && echo $$ | sudo tee \
+         {dir}/cgroup.procs"
     )
 }
 
@@ -109,14 +120,22 @@ fn controller_v2(
 
 /// What to request from systemd, or what to type on a host without it.
 fn remedy_v2(tree: &Hierarchy, by_systemd: &str) -> String {
-    if Path::new(SYSTEMD).exists() {
-        return by_systemd.to_owned();
+    match Path::new(SYSTEMD).exists() {
+        true => by_systemd.to_owned(),
+        false => own_v2(&tree.mount, geteuid().as_raw()),
     }
-    let own = tree.mount.join("own");
+}
+
+/// How to get a cgroup of one's own in a version 2 tree without systemd.
+fn own_v2(mount: &Path, uid: u32) -> String {
+    if uid != 0 {
+        return format!("have a cgroup of your own: `{}`", own_below(mount, uid));
+    }
+    let own = mount.join("own");
     let own = own.display();
     format!(
-        "as root, start it in a cgroup of its own: `mkdir {own} && sh -c 'echo $$ \
-         >{own}/cgroup.procs; exec cosched ...'`"
+        "start it in a cgroup of its own: `mkdir -p {own} && sh -c 'echo $$ >{own}/cgroup.procs; \
+         exec cosched ...'`"
     )
 }
 
@@ -168,5 +187,31 @@ mod tests {
         let right = freeze_v2(&found);
         assert!(!right.available && right.remedy == Some(remedy_v2(found.v2().unwrap(), DELEGATE)));
         assert_eq!(std::fs::read_dir(root.path().join("c")).unwrap().count(), 0);
+    }
+    #[test]
+    fn a_remedy_copies_the_cpuset_and_moves_the_shell() {
+        let parent = tempfile::tempdir().unwrap();
+        let dir = parent.path().join("user-1000");
+        let (from, to) = (parent.path().display(), dir.display());
+        let moved = format!("sudo chown -R 1000 {to} && echo $$ | sudo tee {to}/cgroup.procs");
+        assert_eq!(own_below(parent.path(), 1000), format!("sudo mkdir -p {to} && {moved}"));
+        std::fs::write(parent.path().join("cpuset.mems"), "0\n").unwrap();
+        assert_eq!(
+            own_below(parent.path(), 1000),
+            format!(
+                "sudo mkdir -p {to} && sudo sh -c 'for f in cpus mems; do cat {from}/cpuset.$f \
+                 >{to}/cpuset.$f; done' && {moved}"
+            )
+        );
+    }
+
+    #[test]
+    fn without_systemd_users_get_a_cgroup_of_their_own() {
+        let mount = Path::new("/c");
+        let of_user = own_v2(mount, 1000);
+        assert!(of_user.starts_with("have a cgroup of your own: `sudo mkdir -p /c/user-1000 && "));
+        let of_root = own_v2(mount, 0);
+        assert!(of_root.starts_with("start it in a cgroup of its own: `mkdir -p /c/own && "));
+        assert!(of_root.ends_with("exec cosched ...'`") && !of_root.contains("sudo"), "{of_root}");
     }
 }
