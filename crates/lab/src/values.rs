@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cosched_core::{Nanos, parse_duration};
-use cosched_policy::gangs::quantum::{LONGEST, SHORTEST};
+use cosched_policy::gangs::quantum::{LONGEST, SHORTEST, possible};
 use cosched_policy::{Quanta, Slowdowns};
 use cosched_sim::Kernel;
 use cosched_workload::input;
@@ -75,9 +75,7 @@ pub fn interval(text: &str) -> Result<Duration, String> {
 pub fn quantum(text: &str) -> Result<Duration, String> {
     let is_possible = |time: &Duration| (SHORTEST..=LONGEST).contains(&Nanos::from(*time));
     time(text)?.filter(is_possible).ok_or_else(|| {
-        format!(
-            "choose from {SHORTEST} to {LONGEST} (for longer turns use the policy 'fcfs'); {UNITS}"
-        )
+        format!("choose {} (for longer turns use the policy 'fcfs'); {UNITS}", possible())
     })
 }
 
@@ -126,5 +124,6 @@ mod tests {
         for text in ["abc", "5", "5 bananas"] {
             assert_eq!(quantum(text).unwrap_err(), UNITS, "{text}");
         }
+        assert!(quantum("0ms").unwrap_err().starts_with("choose from 1 ms to 60 s (for longer"));
     }
 }

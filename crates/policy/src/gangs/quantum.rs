@@ -24,6 +24,12 @@ use crate::common::reasons::SharedReason;
 use super::params::Params;
 pub use super::params::{LONGEST, SHORTEST};
 
+/// The quanta that can be requested, in words.
+pub fn possible() -> String {
+    let (least, most) = (SHORTEST.as_secs_f64() * 1e3, LONGEST.as_secs_f64());
+    format!("from {least:.0} ms to {most:.0} s")
+}
+
 /// The weights of gangs.
 #[derive(Debug)]
 pub(crate) struct Weights {

@@ -4,7 +4,7 @@ use cosched_core::Nanos;
 use cosched_workload::{Place, shown};
 
 use super::Kind;
-use crate::gangs::quantum::{LONGEST, SHORTEST};
+use crate::gangs::quantum::possible;
 use crate::shuffling::sockets::SocketsError;
 
 /// Why a policy cannot run, and the remedy.
@@ -84,8 +84,9 @@ pub enum Unfit {
     },
     /// The quantum is outside of the range.
     #[error(
-        "a `quantum` of {asked} is not possible; choose from {SHORTEST} to {LONGEST} (for longer \
-         turns use the policy 'fcfs')"
+        "a `quantum` of {asked} is not possible; choose {} (for longer turns use the policy \
+         'fcfs')",
+        possible()
     )]
     Quantum {
         /// The requested quantum.
