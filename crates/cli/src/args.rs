@@ -91,9 +91,9 @@ pub(crate) struct PolicyArgs {
     /// responsive: short turns. For the policies turns and auto.
     #[arg(long, value_parser = choices::goal(), hide_possible_values = true)]
     pub(crate) goal: Option<Goal>,
-    /// How programs take turns. weight: all programs run, and the program in turn comes first.
-    /// freeze: the others are paused (all policies with turns except auto) [default: weight for
-    /// turns, freeze for the others]
+    /// How programs take turns. weight: all programs run, and the program in turn comes first (all
+    /// policies with turns except auto). freeze: the others are paused [default: weight for turns,
+    /// freeze for the others]
     #[arg(long, value_parser = choices::turns(), hide_possible_values = true)]
     pub(crate) turns: Option<Turns>,
     /// Set a constant of a policy, such as auto.short=0.2. May be repeated. In simulations only;
