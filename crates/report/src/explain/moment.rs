@@ -60,7 +60,7 @@ pub struct ProgramMoment {
     /// Its name.
     pub name: String,
     /// `"not arrived"`, `"not started"`, `"running"`, `"frozen"`, `"stopped by another process"` or
-    /// `"ended"`.
+    /// `"ended"`, also for one that was detached.
     pub state: &'static str,
     /// Since when it is in this state; `None` before its arrival.
     pub since_seconds: Option<f64>,
@@ -214,9 +214,15 @@ fn absent(history: &History<'_>, slot: usize, at: Nanos) -> ProgramMoment {
         let sentence = format!("{name} was not started: {why}. That was known at {when}.");
         ("not started", Some(arrives), None, sentence)
     } else {
-        let how = program.exit.map_or("detached".to_owned(), words::exit);
         let when = words::instant(last.unwrap_or(arrives));
-        ("ended", last, None, format!("{name} has ended: at {when} ({how})."))
+        let sentence = match program.exit.map(words::exit) {
+            Some(how) => format!("{name} has ended: at {when} ({how})."),
+            None if history.result.was_detached(slot) => {
+                format!("{name} was detached at {when}: cosched does not know when it ended.")
+            }
+            None => format!("{name} was scheduled until {when}; it had not ended."),
+        };
+        ("ended", last, None, sentence)
     };
     ProgramMoment {
         name,
@@ -306,20 +312,19 @@ fn why(
     sent: Option<Sent<'_>>,
 ) -> String {
     let Some(sent) = sent else { return "there was no decision about it yet".to_owned() };
-    let decided =
-        format!("decided at {} because {}", words::instant(sent.at), words::reason(sent.why));
+    // Reasons are sentences, and some begin with a word for their kind: none fits after "because".
+    let (when, reason) = (words::instant(sent.at), words::reason(sent.why));
+    let decided = format!("as decided at {when}; {reason}");
     let to_run = || match is_filler(sent) {
         // It will run for this reason, but that is not why it begins to.
-        true => {
-            format!("as decided at {}; then {}", words::instant(sent.at), words::reason(sent.why))
-        }
+        true => format!("as decided at {when}; then {reason}"),
         false => decided.clone(),
     };
     match (phase.state, sent.runs()) {
         (Activity::Stopped, _) => "cosched does not touch it until it continues".to_owned(),
         (Activity::Running(_), Some(false)) => match failed_freeze(history, slot, sent.at, at) {
             Some(deviation) => format!(
-                "it should wait, {decided}; but it {} {}",
+                "it should wait, {decided}. But it {} {}",
                 words::effect(deviation.what),
                 words::cause(deviation.why)
             ),

@@ -443,6 +443,7 @@ fn sum(story: &ProgramStory, run: &RunResult, slot: usize) -> String {
     let (program, why) = (&run.programs[slot], disturbance::why_impossible(run));
     let ProgramStory { name, running_seconds, waiting_seconds, stopped_seconds, .. } = story;
     let running = match program.filler_seconds {
+        0.0 if !program.turns.is_empty() => format!("{} in turn", seconds(*running_seconds)),
         0.0 => format!("{} running", seconds(*running_seconds)),
         filler => format!(
             "{} in turn, {} as a filler",

@@ -26,8 +26,8 @@ fn a_moment_has_the_quantum_then_running_then_waiting_programs() {
             "b runs on any CPU (from 0.102 s to 0.260 s): it has its turn.",
             "a is paused (from 0.101 s to 0.203 s): it is another program's turn (when decided at \
              0.100 s: it is in gang 1).",
-            "c waits for its start (from 0.150 s to 0.152 s): it is about to start, decided at \
-             0.150 s because it must never be paused.",
+            "c waits for its start (from 0.150 s to 0.152 s): it is about to start, as decided at \
+             0.150 s; it must never be paused.",
         ]
     );
 }
@@ -113,7 +113,11 @@ fn a_detached_program_does_not_wait_until_the_run_ends() {
     outcome.programs[A].timeline.pop();
     outcome.programs[A].completions.clear();
     (outcome.programs[A].done, outcome.programs[A].left_running) = (None, true);
-    let story = Story::of(&RunResult::new(&outcome, &context()), None).programs.swap_remove(A);
+    let run = RunResult::new(&outcome, &context());
+    let later = Moment::of(&run, ms(250), Some(A)).programs.swap_remove(0);
+    let known = "a was detached at 0.101 s: cosched does not know when it ended.";
+    assert_eq!(later.sentence, known);
+    let story = Story::of(&run, None).programs.swap_remove(A);
     let told = "It was detached at 0.101 s: from then on cosched did not schedule it.";
     assert!(story.sentences.iter().any(|line| line == told), "{:?}", story.sentences);
     assert!(story.sentences[0].starts_with("a was detached before it finished: "), "{story:?}");
@@ -146,6 +150,9 @@ fn a_filler_is_named_with_the_program_in_turn() {
     let story = Story::of(&filler, None);
     let sums = story.programs[A].sentences[0].clone();
     assert!(sums.contains("as a filler"), "{sums}");
+    (filler.programs[B].solo_seconds, filler.programs[B].interference_seconds) = (None, None);
+    let other = Story::of(&filler, Some(B)).programs[0].sentences[0].clone();
+    assert!(other.contains(" in turn, ") && !other.contains(" running"), "{other}");
     assert!(
         story.sentences.iter().any(|line| line.contains(
             "For 12 % of that time, programs were fillers: they used what the program in turn left."
@@ -159,13 +166,13 @@ fn a_filler_is_named_with_the_program_in_turn() {
 fn a_decision_without_effect_yet_is_named() {
     assert_eq!(
         sentence(205, B),
-        "b runs on any CPU (from 0.102 s to 0.260 s): it is about to be paused, decided at 0.200 \
-         s because it is another program's turn (it is in gang 2)."
+        "b runs on any CPU (from 0.102 s to 0.260 s): it is about to be paused, as decided at \
+         0.200 s; it is another program's turn (it is in gang 2)."
     );
     assert_eq!(
         sentence(202, A),
-        "a is paused (from 0.101 s to 0.203 s): it is about to continue, decided at 0.200 s \
-         because it has its turn."
+        "a is paused (from 0.101 s to 0.203 s): it is about to continue, as decided at \
+         0.200 s; it has its turn."
     );
 }
 
@@ -173,8 +180,8 @@ fn a_decision_without_effect_yet_is_named() {
 fn a_program_outside_its_turn_has_the_cause() {
     assert_eq!(
         sentence(220, B),
-        "b runs on any CPU (from 0.102 s to 0.260 s): it should wait, decided at 0.200 s because \
-         it is another program's turn (it is in gang 2); but it ran outside its turn because the \
+        "b runs on any CPU (from 0.102 s to 0.260 s): it should wait, as decided at 0.200 s; it \
+         is another program's turn (it is in gang 2). But it ran outside its turn because the \
          kernel did not confirm the pause in time."
     );
     assert!(sentence(275, B).starts_with("b is stopped by another process (from 0.270 s"));

@@ -53,8 +53,12 @@ fn begins(by_weight: &[(f64, f64)]) -> String {
     let known: Vec<String> = known.collect();
     match by_weight.len().saturating_sub(SHOWN) {
         _ if known.is_empty() => String::new(),
+        _ if known.len() == 1 => format!(" It began at {}.", known[0]),
         0 => format!(" They began at {}.", words::list(&known)),
-        more => format!(" They began at {}, and {more} more times.", known.join(", ")),
+        more => {
+            let more = words::count(more, "more time", "more times");
+            format!(" They began at {}, and {more}.", known.join(", "))
+        }
     }
 }
 
@@ -76,6 +80,10 @@ mod tests {
         assert!(whole.starts_with("It had 3 turns of 100 ms (median). They began"), "{whole}");
         let many = in_words(&[0.1; 7], 0.7, &[(0.1, 0.2); 7]).unwrap();
         assert!(many.ends_with("0.100 s, and 2 more times."), "{many}");
+        let one_more = in_words(&[0.1; 6], 0.6, &[(0.1, 0.2); 6]).unwrap();
+        assert!(one_more.ends_with("0.100 s, and 1 more time."), "{one_more}");
+        let one = in_words(&[0.1], 0.1, &[(0.2, 0.3)]);
+        assert_eq!(one.as_deref(), Some("It had 1 turn of 100 ms. It began at 0.200 s."));
         assert_eq!(in_words(&[0.2], 0.2, &[]).as_deref(), Some("It had 1 turn of 200 ms."));
         let last_alone = in_words(&[0.1, 0.1, 7.0], 7.2, &[]);
         assert_eq!(last_alone.as_deref(), Some("It had 3 turns of 100 ms (median)."));
