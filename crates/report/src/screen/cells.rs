@@ -26,6 +26,7 @@ const fn right(name: &'static str, least: usize, meaning: &'static str) -> Scree
 
 const COUNT: usize = 19;
 const PROGRAM: usize = 0;
+const STATE: usize = 1;
 const GANG: usize = 2;
 const CPUS: usize = 3;
 /// Shown where the figures are known, and there is room.
@@ -128,6 +129,8 @@ impl Columns {
         } else if now.placement.is_none() && !of(|program| program.cpus.is_some()) {
             widths[CPUS] = 0;
         }
+        // A state is one word or two, and a part of it says little.
+        widths[STATE] = needed[STATE];
         let taken: usize = widths.iter().filter(|width| **width > 0).map(|width| width + 1).sum();
         let mut left = (width + 1).saturating_sub(taken);
         let widen = |widths: &mut [usize; COUNT], left: &mut usize, column: usize, to: usize| {

@@ -52,6 +52,14 @@ fn a_detached_program_is_told_from_one_that_ended() {
     let lines = frame(&now, None, View::default(), 80, None);
     let rows = &texts(&lines)[ABOVE..];
     assert!(rows[0].contains(" detached ") && rows[1].contains(" ended "), "{rows:?}");
+    now.programs[1].exit = Some(Exit::Code(127));
+    for width in [60, 70, 80, 100] {
+        now.quantum.as_mut().unwrap().gangs = if width < 80 { 1 } else { 2 };
+        let lines = frame(&now, None, View::default(), width, None);
+        let rows = &texts(&lines)[ABOVE..];
+        assert!(rows[0].contains(" detached ") && rows[1].contains(" exit 127 "), "{rows:?}");
+        assert!(rows.iter().all(|row| row.width() <= width), "{rows:?}");
+    }
 }
 
 #[test]
