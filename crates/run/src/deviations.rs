@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cosched_report::words::{cause, effect};
+use cosched_report::words::{cause, count, effect};
 use cosched_results::result::RunResult;
 
 /// Names of more programs than this are not spelt out.
@@ -34,14 +34,18 @@ pub fn sentences<'a>(results: impl IntoIterator<Item = &'a RunResult>) -> Vec<St
 }
 
 fn sentence(what: &str, kind: &DeviationCount) -> String {
+    let often = |n: usize| count(n, "time", "times");
     let times = match kind.times {
         1 => "Once".to_owned(),
-        n => format!("{n} times"),
+        n => often(n),
     };
     let mut programs: Vec<(&String, &usize)> = kind.by_program.iter().collect();
     programs.sort_by_key(|(_, times)| usize::MAX - **times);
-    let named = programs.iter().take(NAMES).map(|(name, times)| format!("{name} {times}"));
-    let mut named: Vec<String> = named.collect();
+    let name = |(name, times): &(&String, &usize)| match programs.len() {
+        1 => (*name).clone(),
+        _ => format!("{name} {}", often(**times)),
+    };
+    let mut named: Vec<String> = programs.iter().take(NAMES).map(name).collect();
     if programs.len() > NAMES {
         named.push(format!("and {} more programs", programs.len() - NAMES));
     }

@@ -347,8 +347,8 @@ mod tests {
             lines,
             [
                 "3 times a program ran outside its turn because the kernel did not confirm the \
-                 pause in time (cg 2, solver 1).",
-                "Once a program ran outside its turn because it listens on a socket (solver 1).",
+                 pause in time (cg 2 times, solver 1 time).",
+                "Once a program ran outside its turn because it listens on a socket (solver).",
             ]
         );
     }
