@@ -51,12 +51,26 @@ impl Comparison {
         Some(match self.has_verdicts() {
             true => format!("{busy}Verdict: {figures}."),
             false => format!(
-                "{busy}{} in {}: {figures}. A verdict takes {FEWEST_TO_COMPARE} rounds or more \
-                 (`--runs {FEWEST_TO_COMPARE}`).",
+                "{busy}{} in {}: {figures}. {}.",
                 if self.simulated { "Simulated" } else { "Measured" },
                 words::count(self.rounds, "round", "rounds"),
+                self.what_a_verdict_takes(),
             ),
         })
+    }
+
+    /// How to get a verdict. Enough rounds may have been requested where it was interrupted.
+    fn what_a_verdict_takes(&self) -> String {
+        match self.interrupted {
+            true => format!(
+                "It ended early, after {}; a verdict takes {FEWEST_TO_COMPARE} or more. If \
+                 `--out` was given, the same command with `--resume` continues",
+                words::count(self.rounds, "complete round", "complete rounds"),
+            ),
+            false => format!(
+                "A verdict takes {FEWEST_TO_COMPARE} rounds or more (`--runs {FEWEST_TO_COMPARE}`)"
+            ),
+        }
     }
 
     /// Says that other processes took CPUs in at least half of the rounds, as these decide then.
@@ -377,6 +391,15 @@ mod tests {
         assert!(
             said(&variants(6))
                 .starts_with("Measured in 6 rounds: cosched (turns) 4.1 s; together (linux) ")
+        );
+        let interrupted = Comparison { interrupted: true, ..Comparison::of(&variants(6)).unwrap() };
+        let said = interrupted.verdict().unwrap();
+        assert!(
+            said.ends_with(
+                ". It ended early, after 6 complete rounds; a verdict takes 7 or more. If `--out` \
+                 was given, the same command with `--resume` continues."
+            ),
+            "{said}"
         );
         let simulated = Comparison { simulated: true, ..Comparison::of(&variants(1)).unwrap() };
         assert!(
