@@ -27,6 +27,8 @@ use crate::ui::print;
 
 /// The form of the JSON.
 const SCHEMA: &str = "cosched-detach/2";
+/// The name of its process.
+const COSCHED: &str = "cosched";
 /// How long a cosched may take: far longer than one needs that gets any CPU.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(5);
@@ -57,7 +59,7 @@ struct Detached {
     original: usize,
     /// Whether it had been bound to CPUs.
     bound: bool,
-    /// Whether it stays in a CPU group of the run.
+    /// Whether it stays in a cgroup of the run.
     #[serde(skip)]
     keeps_group: bool,
 }
@@ -67,11 +69,15 @@ pub(crate) fn detach(args: &DetachArgs) -> Result<ExitCode, Failure> {
     let proc = Proc::own().map_err(Failure::input)?;
     let name = proc.name(args.pid).map_err(|error| {
         Failure::Input(match error.is_gone() {
-            true => format!("there is no process {}", args.pid),
+            true => format!(
+                "there is no process {}: `ps -e` lists all processes, and `cosched top` shows the \
+                 programs of a run",
+                args.pid
+            ),
             false => error.to_string(),
         })
     })?;
-    let (folder, held) = find(args.pid, &proc)?;
+    let (folder, held) = find(args.pid, &name, &proc)?;
     let owner = held.owner.pid;
     let owed = held.owed(&proc);
     let refused = |error: std::io::Error| {
@@ -108,18 +114,23 @@ pub(crate) fn detach(args: &DetachArgs) -> Result<ExitCode, Failure> {
 }
 
 /// The cosched that has a process. For root, those of other users are searched, too.
-fn find(pid: i32, proc: &Proc) -> Result<(PathBuf, Held), Failure> {
+fn find(pid: i32, name: &str, proc: &Proc) -> Result<(PathBuf, Held), Failure> {
+    let mut is_cosched = name == COSCHED;
     for folder in undo::log_folders().map_err(Failure::input)? {
         // One of another user's may vanish meanwhile.
         let held = Held::all(&folder, proc).unwrap_or_default();
+        is_cosched |= held.iter().any(|held| held.owner.pid == pid);
         if let Some(held) = held.into_iter().find(|held| held.includes(pid, proc)) {
             return Ok((folder, held));
         }
     }
-    Err(Failure::Input(format!(
-        "no cosched of yours schedules process {pid}; name the first process of a program, or one \
-         below it, as `ps` shows them"
-    )))
+    Err(Failure::Input(match is_cosched {
+        true => format!("{pid} is cosched itself; name a process of one of its programs"),
+        false => format!(
+            "no cosched of yours schedules process {pid}; name the first process of a program, or \
+             one below it, as `ps` shows them"
+        ),
+    }))
 }
 
 impl Detached {
@@ -128,8 +139,8 @@ impl Detached {
         let had = "their original class, nice value and slice";
         let cpus = if self.bound { ", and their original CPUs" } else { "" };
         let state = match (threads, original) {
-            (0, _) if self.keeps_group => "until the run ends it stays in its CPU group, with the \
-                                           weight of a program in turn"
+            (0, _) if self.keeps_group => "until the run ends it stays in its cgroup; nothing \
+                                           else of it is changed any more"
                 .to_owned(),
             (0, _) if !self.bound => "none of its settings had been changed".to_owned(),
             (0, _) => "its threads have their original CPUs, or those that another program has set"

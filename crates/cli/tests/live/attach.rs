@@ -131,6 +131,8 @@ fn detach_restores_a_program_and_says_what_is_restored() {
         };
         let (code, text) = said(&["attach", &pid]);
         assert!(code == 2 && text.contains("another cosched (process"), "{text}");
+        let (code, text) = said(&["detach", &cosched.pid().to_string()]);
+        assert!(code == 2 && text.contains(" is cosched itself; name a process of"), "{text}");
         let (code, text) = said(&["detach", &pid]);
         assert_eq!(code, 0, "{text}");
         assert!(text.contains("their original class, nice value and slice"), "{text}");
@@ -239,7 +241,7 @@ fn processes_that_must_not_be_attached_are_refused() {
         (&["attach", &pid, &pid], "named twice: name it once"),
         (&["attach", "2147483647"], "there is no such process"),
         (&["attach", "1"], "process 1: "),
-        (&["detach", "2147483647"], "there is no process"),
+        (&["detach", "2147483647"], "there is no process 2147483647: `ps -e` lists"),
     ] {
         place.cosched(arguments).ended().with(2).saying(&[why]);
     }

@@ -415,7 +415,7 @@ fn a_detached_program_has_the_weight_of_a_turn_all_the_time() {
     detach.args(["detach", &programs[0].pid.to_string()]);
     let output = detach.env("XDG_RUNTIME_DIR", place.path("run")).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains("the weight of a program in turn"), "{output:?}");
+    assert!(said.contains("it stays in its cgroup; nothing else"), "{output:?}");
     for _ in 0..3 {
         turns_go_round(&programs[1..]);
         assert!(has_weight(programs[0], IN_TURN));
