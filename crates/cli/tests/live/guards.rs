@@ -30,8 +30,8 @@ fn children(cosched: &Cosched) -> Vec<i32> {
     Proc::default().children(cosched.pid()).unwrap_or_default()
 }
 
-/// Runs with every freezer. Sends a signal to each sentinel, and for a while to each that is started
-/// in its place, at once. Returns how the runs end.
+/// Runs with every freezer. Sends a signal to each sentinel, and for a while to each that is
+/// started in its place, at once. Returns how the runs end.
 fn with_sentinels_hit(signal: Signal) -> Vec<(Backend, Place, Ended)> {
     let places: Vec<_> = Backend::here().into_iter().map(|one| (one, Place::new())).collect();
     let runs: Vec<_> = places.iter().map(|(backend, place)| in_turns(place, *backend)).collect();

@@ -188,6 +188,7 @@ mod tests {
         assert!(!right.available && right.remedy == Some(remedy_v2(found.v2().unwrap(), DELEGATE)));
         assert_eq!(std::fs::read_dir(root.path().join("c")).unwrap().count(), 0);
     }
+
     #[test]
     fn a_remedy_copies_the_cpuset_and_moves_the_shell() {
         let parent = tempfile::tempdir().unwrap();

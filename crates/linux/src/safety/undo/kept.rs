@@ -1,9 +1,9 @@
 //! Logs that are held open by shims, wherever they are or were.
 //!
 //! Cleaners and session managers remove files and whole folders, and a run may have had another
-//! `XDG_RUNTIME_DIR`. If cosched and its sentinel are killed then, the shims of their programs still
-//! have the log, whatever its name is by then. A log that was undone is marked, so that it is not
-//! mistaken for a lost one.
+//! `XDG_RUNTIME_DIR`. If cosched and its sentinel are killed then, the shims of their programs
+//! still have the log, whatever its name is by then. A log that was undone is marked, so that it is
+//! not mistaken for a lost one.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
