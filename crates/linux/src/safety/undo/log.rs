@@ -3,8 +3,8 @@
 //! A line is stored by the kernel as soon as `write` returns, which is safe enough: it survives
 //! cosched in any case, and a crash of the machine leaves nothing to undo. A log that has grown
 //! [repeats](super::lines) its valid records, without those of ended threads, and gives the rest
-//! back. It stays the same file: the sentinel and all shims hold that open, and it may have lost its
-//! name.
+//! back. It stays the same file: the sentinel and all shims hold that open, and it may have lost
+//! its name.
 //!
 //! A disk may be full, or fail. Further lines then go into memory that cosched shares with its
 //! sentinel, until the log can repeat its records. The sentinel therefore knows all of them. They
