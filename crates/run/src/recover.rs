@@ -9,7 +9,9 @@ use cosched_linux::kernel::affinity;
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::process::tree::Process;
 use cosched_linux::safety::refuge;
-use cosched_linux::safety::undo::{self, Journal, LeftGroup, Log, LostGroups, Restored};
+use cosched_linux::safety::undo::{
+    self, Journal, KeptLog, LeftGroup, Log, LogError, LostGroups, Restored,
+};
 use serde::Serialize;
 
 use crate::live;
@@ -42,7 +44,7 @@ pub struct Recovered {
     /// Whether nothing is left to undo.
     #[serde(skip)]
     pub is_complete: bool,
-    /// The logs that were undone or named.
+    /// The logs that were undone or named, and the folders that cannot be listed.
     #[serde(skip)]
     handled: Vec<PathBuf>,
     /// Whether a run in another container is left.
@@ -97,29 +99,29 @@ impl Recovered {
     /// error.
     ///
     /// # Errors
-    /// When the kernel's files or the folders of logs cannot be read.
+    /// When the kernel's files cannot be read.
     pub fn all() -> Result<Recovered, Failure> {
         let proc = Proc::own().map_err(Failure::input)?;
         let mut all = Recovered::nothing();
         let mut places = LogFolders::find(&proc);
         for _ in 0..MOST_ROUNDS {
             let (handled, ending) = (all.handled.len(), places.ending(&proc));
-            all.round(&places, &proc)?;
+            all.round(&places, &proc);
             // A run in a run may end only when the outer one is undone.
             if !places.await_end(ending, &proc) && all.handled.len() == handled {
                 break;
             }
             places = LogFolders::find(&proc);
         }
-        all.tell_of_late(&places, &proc)?;
-        all.tell_of_others(&places, &proc)?;
+        all.tell_of_late(&places, &proc);
+        all.tell_of_others(&places, &proc);
         refuge::remove_left_refuges(&proc);
         all.tell_of_groups(&undo::left_groups(&proc));
         Ok(all)
     }
 
     /// Undoes every log that no earlier round has undone or named.
-    fn round(&mut self, places: &LogFolders, proc: &Proc) -> Result<(), Failure> {
+    fn round(&mut self, places: &LogFolders, proc: &Proc) {
         let LogFolders { folders, possible } = places;
         let before = self.handled.clone();
         let is_new = |log: &Path| !before.contains(&log.to_owned());
@@ -137,18 +139,25 @@ impl Recovered {
                 one.sentinel.pid
             ));
             let path = one.path.clone();
-            self.undo(&path, one.journal(proc), proc, || one.forget());
+            let set_aside = || Log::set_aside(&path).map(Some);
+            self.undo(&path, one.journal(proc), proc, || one.forget(), set_aside);
         }
         for folder in folders {
-            let left = Log::leftovers(folder, proc).map_err(Failure::broken)?;
+            let left = self.listed(folder, Log::leftovers(folder, proc));
             for log in left.iter().filter(|log| is_new(log)) {
-                self.undo(log, undo::load_left(log, proc), proc, || Log::delete_at(log));
+                let journal = undo::load_left(log, proc);
+                // Another process may have undone it.
+                if journal.as_ref().is_err_and(LogError::is_gone) || Log::remove_if_undone(log) {
+                    continue;
+                }
+                let set_aside = || Log::set_aside(log).map(Some);
+                self.undo(log, journal, proc, || Log::delete_at(log), set_aside);
             }
         }
         for kept in undo::kept_by_shims(proc) {
             let path = kept.path.clone();
             if is_new(&path) {
-                self.undo(&path, kept.journal(proc), proc, || kept.forget());
+                self.undo(&path, kept.journal(proc), proc, || kept.forget(), || kept.set_aside());
             }
         }
         for lost in lost_groups(possible, proc).into_iter().filter(|lost| is_new(&lost.log)) {
@@ -157,34 +166,45 @@ impl Recovered {
                 Err(_) => "was removed, or is in another container",
             };
             let read = Ok::<_, Infallible>(lost.journal);
-            self.undo(&lost.log, read, proc, || Ok::<_, Infallible>(()));
+            self.undo(&lost.log, read, proc, || Ok::<_, Infallible>(()), || Ok(None));
             say(format_args!(
                 "{} {why}, so only cgroups could be restored: threads that were bound, stopped or \
                  re-prioritised one by one are not known",
                 lost.log.display()
             ));
         }
-        Ok(())
+    }
+
+    /// The logs of a folder. That a folder cannot be listed is told once, and keeps no other log
+    /// from being undone.
+    fn listed(&mut self, folder: &Path, logs: Result<Vec<PathBuf>, LogError>) -> Vec<PathBuf> {
+        logs.unwrap_or_else(|error| {
+            self.is_complete = false;
+            if !self.handled.iter().any(|known| known == folder) {
+                self.handled.push(folder.to_owned());
+                say(format_args!("{error}"));
+            }
+            Vec::new()
+        })
     }
 
     /// Names the logs that could be undone only after the last round.
-    fn tell_of_late(&mut self, places: &LogFolders, proc: &Proc) -> Result<(), Failure> {
+    fn tell_of_late(&mut self, places: &LogFolders, proc: &Proc) {
         for folder in &places.folders {
-            let mut late = Log::leftovers(folder, proc).map_err(Failure::broken)?;
-            late.retain(|log| !self.handled.contains(log));
+            let mut late = self.listed(folder, Log::leftovers(folder, proc));
+            late.retain(|log| !self.handled.contains(log) && !Log::remove_if_undone(log));
             for log in late {
                 say(format_args!("{}: type `cosched recover` again", log.display()));
                 self.is_complete = false;
                 self.handled.push(log);
             }
         }
-        Ok(())
     }
 
     /// Names what others have to undo, or what can be undone only later.
-    fn tell_of_others(&mut self, places: &LogFolders, proc: &Proc) -> Result<(), Failure> {
+    fn tell_of_others(&mut self, places: &LogFolders, proc: &Proc) {
         for folder in &places.folders {
-            for log in Log::left_elsewhere(folder, proc).map_err(Failure::broken)? {
+            for log in self.listed(folder, Log::left_elsewhere(folder, proc)) {
                 say(format_args!(
                     "{}: a run in another container left this; type `cosched recover` there",
                     log.display()
@@ -209,7 +229,6 @@ impl Recovered {
             self.is_complete = false;
             self.handled.push(log);
         }
-        Ok(())
     }
 
     /// Names the cgroups that are left although everything was undone that was found.
@@ -225,14 +244,15 @@ impl Recovered {
         }
     }
 
-    /// Undoes what a log holds, and forgets the log. A log that cannot
-    /// be read keeps no other one from being undone.
+    /// Undoes what a log holds, and forgets the log, or sets it aside if it is damaged. A log that
+    /// cannot be read keeps no other one from being undone.
     fn undo<R: Display, F: Display>(
         &mut self,
         log: &Path,
         journal: Result<Journal, R>,
         proc: &Proc,
         forget: impl FnOnce() -> Result<(), F>,
+        set_aside: impl FnOnce() -> Result<Option<PathBuf>, LogError>,
     ) {
         let said = |failed: &dyn Display| say(format_args!("{}: {failed}", log.display()));
         self.handled.push(log.to_owned());
@@ -249,12 +269,12 @@ impl Recovered {
         let is_damaged = journal.damaged_lines() > 0;
         self.undone.push(Undone { is_damaged, ..Undone::new(log, &restored) });
         let is_restored = restored.failed.is_empty();
-        // A log without a name can be kept by no copy.
-        let kept = (is_damaged && is_restored).then(|| Log::set_aside(log).ok()).flatten();
+        let kept = if is_damaged && is_restored { set_aside() } else { Ok(None) };
         if is_damaged {
-            said(&damage(kept.as_deref()));
+            said(&damage(kept.as_ref().ok().and_then(Option::as_deref)));
         }
-        let is_over = is_restored && kept.is_none();
+        kept.as_ref().err().into_iter().for_each(|error| said(error));
+        let is_over = is_restored && matches!(kept, Ok(None));
         let is_forgotten = is_over && forget().map_err(|error| said(&error)).is_ok();
         self.is_complete &= is_forgotten && !is_damaged;
     }
@@ -389,11 +409,12 @@ pub fn is_anything_left() -> bool {
     let folders = with(undo::possible_log_folders(), named_folders(&proc));
     let owes =
         |log: &PathBuf| undo::load_left(log, &proc).is_ok_and(|journal| !journal.owes_nothing());
+    let owed = |kept: &KeptLog| kept.journal(&proc).is_ok_and(|journal| !journal.owes_nothing());
     let left =
         |folder: &&PathBuf| Log::leftovers(folder, &proc).is_ok_and(|logs| logs.iter().any(owes));
     let mut own = folders.iter().filter(|folder| undo::is_own_folder(folder));
     own.any(|folder| left(&folder))
-        || !undo::kept_by_shims(&proc).is_empty()
+        || undo::kept_by_shims(&proc).iter().any(owed)
         || undo::are_at_work(&folders, &proc, SENTINEL_ENDS)
         || !lost_groups(&folders, &proc).is_empty()
 }

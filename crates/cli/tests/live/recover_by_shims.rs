@@ -4,13 +4,14 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
 
 use rustix::process::Signal;
 
 use super::kills::{all_started, start};
 use super::recover::{killed_with_sentinel, open_to_others, recover_in};
-use super::support::{Backend, Cosched, Place, eventually, program};
+use super::support::{Backend, Cosched, Place, User, eventually, program, skip};
 
 /// Programs that end together, at a file `stop`, and take turns until then.
 const TURNS: &str = "while [ ! -e stop ]; do sleep 0.01; done";
@@ -65,7 +66,7 @@ fn a_runtime_folder_with_any_name_is_found() {
     folder.push(0xff);
     let folder = OsString::from_vec(folder);
     fs::create_dir(&folder).unwrap();
-    fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
+    set_mode(Path::new(&folder), 0o700);
     let mut set = OsString::from("XDG_RUNTIME_DIR=");
     set.push(&folder);
     let mut command = Command::new("env");
@@ -116,4 +117,68 @@ fn a_renamed_log_that_was_undone_holds_nothing() {
     let ended = recover_in(&place, "data");
     let said = String::from_utf8_lossy(&ended.stderr);
     assert_eq!((&said[..], ended.status.code()), ("", Some(0)));
+}
+
+/// A run of an ordinary user that was killed, with its sentinel.
+fn killed_run_of_an_ordinary_user() -> Option<Place> {
+    let place = Place::of(User::ordinary());
+    if !matches!(place.user, User::Ordinary(_)) && rustix::process::geteuid().is_root() {
+        skip("there is no ordinary user");
+        return None;
+    }
+    let cosched = start(&place, Backend("signals"));
+    all_started(&place);
+    eventually("a stopped program", || is_one_stopped(&place));
+    killed_with_sentinel(&place, cosched);
+    Some(place)
+}
+
+fn set_mode(folder: &Path, mode: u32) {
+    fs::set_permissions(folder, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn a_folder_that_cannot_be_listed_keeps_nothing_from_recovery() {
+    let Some(place) = killed_run_of_an_ordinary_user() else { return };
+    let folder = place.path("run/cosched");
+    set_mode(&folder, 0o300);
+    let ended = recover_in(&place, "run");
+    set_mode(&folder, 0o700);
+    let out = String::from_utf8_lossy(&ended.stdout);
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(out.starts_with("After 1 cosched that is gone: "), "{out}{said}");
+    assert!(said.contains("Permission denied") && ended.status.code() == Some(1), "{out}{said}");
+    assert!(!is_one_stopped(&place));
+}
+
+#[test]
+fn an_undone_log_that_cannot_be_removed_is_told_once() {
+    let Some(place) = killed_run_of_an_ordinary_user() else { return };
+    let folder = place.path("run/cosched");
+    set_mode(&folder, 0o500);
+    let first = recover_in(&place, "run");
+    let again = recover_in(&place, "run");
+    set_mode(&folder, 0o700);
+    let said = String::from_utf8_lossy(&first.stderr);
+    assert!(said.contains("cannot remove the undo log"), "{said}");
+    assert_eq!(first.status.code(), Some(1), "{said}");
+    assert!(!is_one_stopped(&place));
+    let out = String::from_utf8_lossy(&again.stdout);
+    assert_eq!((&out[..], again.status.code()), ("Nothing was left behind.\n", Some(0)));
+}
+
+#[test]
+fn a_damaged_log_that_cannot_be_renamed_is_kept() {
+    let Some(place) = killed_run_of_an_ordinary_user() else { return };
+    let (folder, log) = (place.path("run/cosched"), place.forgotten_logs().remove(0));
+    let damaged = [&fs::read(&log).unwrap()[..], b"damage\n"].concat();
+    fs::write(&log, &damaged).unwrap();
+    set_mode(&folder, 0o500);
+    let ended = recover_in(&place, "run");
+    set_mode(&folder, 0o700);
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(said.contains("is damaged") && said.contains("cannot rename"), "{said}");
+    assert_eq!((ended.status.code(), fs::read(&log).unwrap()), (Some(1), damaged));
+    assert!(!is_one_stopped(&place));
+    fs::remove_file(log).unwrap();
 }

@@ -250,6 +250,17 @@ impl Proc {
         status_field(&status, "Uid")?.split_whitespace().nth(1)?.parse().ok()
     }
 
+    /// Whether a process has the permissions of this user alone, and was not given others by a
+    /// set-uid file.
+    pub fn is_only_of(&self, pid: i32, user: u32) -> bool {
+        let status = files::read(&self.folder(pid).join("status")).unwrap_or_default();
+        let users = status_field(&status, "Uid").unwrap_or_default();
+        let numbers: Vec<u32> =
+            users.split_whitespace().filter_map(|number| number.parse().ok()).collect();
+        // Real, effective, saved, and for files.
+        numbers == [user; 4]
+    }
+
     /// How often the kernel has run a thread; `None`: the thread has ended, or the kernel keeps no
     /// such account.
     pub fn runs(&self, tid: i32) -> Option<RunCount> {

@@ -35,7 +35,6 @@ impl Linux {
         let mut order = job.order.clone();
         (order.born_in, order.cgroups) = (cgroups.born_in(), cgroups.procs());
         order.ignored = signals::ignored();
-        order.log = self.log.paths();
         let shares_by_session = own_share && self.run_cgroups.shares_by_session();
         order.new_session = self.own_sessions || shares_by_session;
         order.open_files = Some(self.open_files.found());
@@ -50,10 +49,14 @@ impl Linux {
         let append = id.generation > 0;
         let spec =
             Spec { order, stdout: again(&job.stdout, append), stderr: again(&job.stderr, append) };
-        let prepared = match self.launcher.prepare(&spec) {
+        let mut prepared = match self.launcher.prepare(&spec) {
             Ok(prepared) => prepared,
             Err(error) => return self.cannot_launch(id, &error),
         };
+        // Where no more files can be opened, only the sentinel holds it.
+        if let Ok(log) = self.log.unlocked() {
+            prepared.hold(log);
+        }
         let mut live = match Live::new(id, Some(prepared.shim()), cgroups, &self.proc) {
             Ok(live) => live,
             Err(error) => return self.cannot_start(id, libc::EIO, &error.to_string()),

@@ -14,10 +14,11 @@
 //! sends.
 
 use std::ffi::{CStr, OsStr};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -33,6 +34,9 @@ pub const OWN_EXECUTABLE: &str = "/proc/self/exe";
 
 /// What a helper is called after that file, until it has given itself its name.
 const UNNAMED: &str = "exe";
+
+/// The bits of a file that gives other permissions.
+const SET_ID: u32 = 0o6000;
 
 /// Why a helper could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +72,15 @@ impl Helper {
             Helper::Shim => c"shim",
             Helper::Sentinel => c"csentinel",
         }
+    }
+
+    /// Whether a process is such a helper of this user, by its name. A process of a set-uid file is
+    /// none: any user can start it with any name and any descriptors.
+    pub(crate) fn may_be_of(self, user: u32, pid: i32, proc: &Proc) -> bool {
+        let executable = || fs::metadata(proc.folder(pid).join("exe"));
+        self.may_be(pid, proc)
+            && proc.is_only_of(pid, user)
+            && executable().is_ok_and(|found| found.mode() & SET_ID == 0)
     }
 
     /// Whether a process has the name of such a helper, or is about to give itself that name.
@@ -151,6 +164,8 @@ fn close_inherited() -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -169,5 +184,26 @@ mod tests {
         assert!(!Helper::Sentinel.may_be(std::process::id() as i32, &proc));
         drop(child.stdin.take());
         child.wait().unwrap();
+    }
+
+    /// Any user can start such a program by a link with any name, and choose what it holds.
+    #[test]
+    fn a_set_uid_program_is_no_helper_whatever_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, proc) = (folder.path().join("shim"), Proc::default());
+        fs::copy("/bin/sh", &path).unwrap();
+        let user = rustix::process::geteuid().as_raw();
+        for (mode, is_helper) in [(0o755, true), (0o4755, false), (0o2755, false)] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let mut command = Command::new(&path);
+            let mut child = command.args(["-c", "read x"]).stdin(Stdio::piped()).spawn().unwrap();
+            let pid = child.id() as i32;
+            while proc.name(pid).unwrap() != "shim" {}
+            let found = Helper::Shim.may_be_of(user, pid, &proc);
+            let of_another = Helper::Shim.may_be_of(user + 1, pid, &proc);
+            child.kill().unwrap();
+            child.wait().unwrap();
+            assert_eq!((found, of_another), (is_helper, false), "{mode:o}");
+        }
     }
 }

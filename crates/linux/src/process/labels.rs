@@ -17,7 +17,7 @@ use std::thread::{JoinHandle, sleep};
 use std::time::Duration;
 
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -26,8 +26,8 @@ use crate::kernel::again::again;
 use crate::kernel::background;
 use crate::process::launch::LineLabels;
 
-/// The most ends of pipes of a program.
-const ENDS: usize = 4;
+/// The most files that are passed: the ends of the pipes of a program, and the undo log.
+const ENDS: usize = 5;
 /// A longer line is passed on in parts.
 const LONGEST: usize = 64 << 10;
 /// What a pipe takes without a part of another write in between.
@@ -60,11 +60,11 @@ impl Pipes {
         Ok(Pipes { stdout: open(&labels.stdout)?, stderr: open(&labels.stderr)? })
     }
 
-    /// Passes them to the shim, with one byte.
-    pub(crate) fn send(&self, channel: &UnixStream) -> io::Result<()> {
+    /// Passes them to the shim, with one byte, and the undo log after them.
+    pub(crate) fn send(&self, log: Option<&File>, channel: &UnixStream) -> io::Result<()> {
         let pipes = [&self.stdout, &self.stderr].into_iter().flatten();
-        let ends: Vec<_> =
-            pipes.flat_map(|pipe| [pipe.reads.as_fd(), pipe.writes.as_fd()]).collect();
+        let ends = pipes.flat_map(|pipe| [pipe.reads.as_fd(), pipe.writes.as_fd()]);
+        let ends: Vec<_> = ends.chain(log.map(AsFd::as_fd)).collect();
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(ENDS))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         if !ends.is_empty() {
@@ -74,8 +74,10 @@ impl Pipes {
         Ok(())
     }
 
-    /// In the shim: takes their ends. `None`: cosched is gone.
-    pub(crate) fn receive(channel: &UnixStream) -> io::Result<Option<Vec<OwnedFd>>> {
+    /// In the shim: takes their ends, and the undo log. `None`: cosched is gone.
+    pub(crate) fn receive(
+        channel: &UnixStream,
+    ) -> io::Result<Option<(Vec<OwnedFd>, Option<OwnedFd>)>> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(ENDS))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let (mut byte, flags) = ([0], RecvFlags::CMSG_CLOEXEC);
@@ -85,8 +87,13 @@ impl Pipes {
             RecvAncillaryMessage::ScmRights(ends) => Some(ends),
             _ => None,
         });
-        let ends = messages.flatten().collect();
-        Ok((got.bytes > 0).then_some(ends))
+        let mut ends: Vec<OwnedFd> = messages.flatten().collect();
+        if got.flags.contains(ReturnFlags::CTRUNC) {
+            return Err(ErrorKind::BrokenPipe.into());
+        }
+        // Ends come in pairs.
+        let log = if ends.len() % 2 == 1 { ends.pop() } else { None };
+        Ok((got.bytes > 0).then_some((ends, log)))
     }
 
     /// In the shim: the pipes with these ends.

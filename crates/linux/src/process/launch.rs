@@ -79,8 +79,6 @@ pub struct LaunchOrder {
     pub open_files: Option<FileLimit>,
     /// Signals that it ignores, since cosched's caller does.
     pub ignored: Vec<i32>,
-    /// Where the shim can open the undo log, which it holds: the first that it can open counts.
-    pub log: Vec<PathBuf>,
     /// What the shim writes before each line of its outputs.
     #[serde(default)]
     pub labels: LineLabels,
@@ -172,7 +170,8 @@ impl Launcher {
         // ended.
         let process = Process::find(&self.proc, child.id() as i32)
             .map_err(|error| LaunchError::Lost(io::Error::other(error)))?;
-        Ok(Prepared { shim: ShimProcess { child, process }, channel, line, pipes, spare })
+        let shim = ShimProcess { child, process };
+        Ok(Prepared { shim, channel, line, pipes, spare, log: None })
     }
 }
 
@@ -184,6 +183,7 @@ pub struct Prepared {
     line: Vec<u8>,
     pipes: Pipes,
     spare: Spare,
+    log: Option<File>,
 }
 
 impl Prepared {
@@ -192,12 +192,17 @@ impl Prepared {
         self.shim.process
     }
 
+    /// Has the shim hold the undo log.
+    pub fn hold(&mut self, log: File) {
+        self.log = Some(log);
+    }
+
     /// Gives the order.
     ///
     /// # Errors
     /// When the shim has ended.
     pub fn start(mut self) -> Result<Launched, LaunchError> {
-        self.pipes.send(&self.channel).map_err(LaunchError::Lost)?;
+        self.pipes.send(self.log.as_ref(), &self.channel).map_err(LaunchError::Lost)?;
         self.channel.write_all(&self.line).map_err(LaunchError::Lost)?;
         let reports = Reports::new(self.channel).map_err(LaunchError::Lost)?;
         Ok(Launched { shim: self.shim, reports, spare: self.spare })

@@ -61,14 +61,13 @@ fn run(proc: &Proc) -> io::Result<()> {
     let poll = Poll::new(&[libc::SIGCHLD])?;
     poll.add(channel.as_fd(), CHANNEL)?;
 
-    let Some(ends) = Pipes::receive(&channel)? else { return Ok(()) };
+    let Some((ends, _log)) = Pipes::receive(&channel)? else { return Ok(()) };
     let mut line = String::new();
     BufReader::new(&channel).read_line(&mut line)?;
     if !line.ends_with('\n') {
         return Ok(()); // cosched was gone before it gave its order: nothing has begun.
     }
     let order: LaunchOrder = serde_json::from_str(&line)?;
-    let _log = order.log.iter().find_map(|path| File::open(path).ok());
     let started = start(&order, ends, &channel, proc);
     let mut shim = Shim { channel, poll, cosched_is_there: true };
     match started {

@@ -58,6 +58,13 @@ impl Process {
         (stat.start_time == self.start_time && !stat.state.has_ended()).then_some(stat)
     }
 
+    /// Whether it has not ended. This reads one thread's account: the account of a process costs as
+    /// much as it has threads.
+    pub fn is_there(&self, proc: &Proc) -> bool {
+        let stat = proc.thread_stat(self.pid, self.pid);
+        stat.is_ok_and(|stat| stat.start_time == self.start_time && !stat.state.has_ended())
+    }
+
     /// Sends a signal. Returns whether the process was there to get it.
     ///
     /// # Errors

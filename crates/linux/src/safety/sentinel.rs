@@ -377,10 +377,7 @@ fn undo_all(log: &Kept, proc: &Proc) -> io::Result<()> {
     if !restored.failed.is_empty() || journal.damaged_lines() > 0 {
         return log.keep_memory();
     }
-    again(|| Log::delete_at(&log.path)).map_err(io::Error::other)?;
-    // Shims may hold it open, and its name may be removed.
-    let _ = undo::mark_undone(&log.file);
-    Ok(())
+    again(|| undo::forget(&log.path, &log.file)).map_err(io::Error::other)
 }
 
 /// The undo log: its name, which may be removed, the open file, and its part in memory.
@@ -393,7 +390,8 @@ struct Kept {
 impl Kept {
     /// Writes the part that is only in memory into the file, since memory ends with this process.
     fn keep_memory(&self) -> io::Result<()> {
-        (&self.file).write_all(&Log::lines_in(&self.memory)?)
+        // A full disk may have left half a line.
+        (&self.file).write_all(&[b"\n", &Log::lines_in(&self.memory)?[..]].concat())
     }
 
     fn journal(&self, proc: &Proc) -> io::Result<Journal> {

@@ -37,9 +37,8 @@ pub use guards::{HeldUp, are_at_work, continue_sentinels, held_up_sentinels, sto
 pub use held::{AttachLock, Held};
 pub use journal::Journal;
 pub use kept::{KeptLog, folders_of_shims, kept_by_shims, load_left};
-pub(crate) use lines::mark_undone;
-pub(crate) use log::owner;
 pub use log::{Log, LogError};
+pub(crate) use log::{forget, owner};
 pub use lost::{LeftGroup, LostGroups, left_groups, lost_groups};
 pub use place::{is_own_folder, log_folder, log_folders, own_log_folders, possible_log_folders};
 pub use record::{CgroupKind, Move, Record};

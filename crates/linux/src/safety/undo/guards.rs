@@ -15,8 +15,8 @@ use rustix::process::Signal;
 
 use super::journal::Journal;
 use super::kept::shown_path;
-use super::lines::{mark_undone, may_hold};
-use super::log::{Log, LogError, owner};
+use super::lines::may_hold;
+use super::log::{Log, LogError, forget, owner};
 use crate::cgroup::{Dir, Hierarchies, Hierarchy, Version};
 use crate::kernel::procfs::{Proc, ProcState};
 use crate::process::helper::Helper;
@@ -45,8 +45,7 @@ pub fn stopped_sentinels(folders: &[PathBuf], proc: &Proc) -> Vec<Process> {
 fn of_gone_cosched(folders: &[PathBuf], proc: &Proc) -> Vec<Process> {
     let user = rustix::process::geteuid().as_raw();
     let is_own = |pid: &i32| {
-        Helper::Sentinel.may_be(*pid, proc)
-            && proc.user(*pid) == Some(user)
+        Helper::Sentinel.may_be_of(user, *pid, proc)
             // In a container, its cosched has another number, or start time.
             && proc.numbers_alike(*pid)
             && proc.times_alike(*pid)
@@ -132,10 +131,7 @@ impl HeldUp {
         {
             sleep(PAUSE);
         }
-        Log::delete_at(&self.path)?;
-        // A shim may hold it open.
-        let _ = mark_undone(&self.file);
-        Ok(())
+        forget(&self.path, &self.file)
     }
 }
 

@@ -13,8 +13,8 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::journal::Journal;
-use super::lines::{first_records, mark_undone, may_hold};
-use super::log::{Log, LogError, is_in_use, owner};
+use super::lines::{first_records, may_hold};
+use super::log::{DAMAGED, Log, LogError, forget, is_in_use, owner};
 use super::namespace;
 use super::place::is_own_folder;
 use super::record::Record;
@@ -44,14 +44,22 @@ impl KeptLog {
     /// Marks the log, and removes what is left of its name: everything is undone.
     ///
     /// # Errors
-    /// When it cannot be written.
-    pub fn forget(self) -> io::Result<()> {
-        let named = self.path.symlink_metadata().map(|found| inode(&found));
-        if named.is_ok_and(|named| self.file.metadata().is_ok_and(|own| inode(&own) == named)) {
-            // Others may keep the folder from being changed.
-            let _ = fs::remove_file(&self.path);
+    /// When it cannot be written, or its name cannot be removed.
+    pub fn forget(&self) -> Result<(), LogError> {
+        forget(&self.path, &self.file)
+    }
+
+    /// Keeps a damaged log that has a name, under another one in a folder of this user. Returns its
+    /// path.
+    ///
+    /// # Errors
+    /// When it cannot be renamed.
+    pub fn set_aside(&self) -> Result<Option<PathBuf>, LogError> {
+        let is_named = is_named(&self.path, &self.file);
+        match is_named && self.path.parent().is_some_and(is_own_folder) {
+            true => Log::set_aside(&self.path).map(Some),
+            false => Ok(is_named.then(|| self.path.clone())),
         }
-        mark_undone(&self.file)
     }
 }
 
@@ -73,7 +81,8 @@ fn is_held_by_a_shim(log: &Path, proc: &Proc) -> bool {
     let inode = |path: &Path| path.metadata().ok().map(|found| inode(&found));
     let Some(expected) = inode(log) else { return false };
     let pids = proc.processes().unwrap_or_default().into_iter();
-    let mut shims = pids.filter(|pid| Helper::Shim.may_be(*pid, proc));
+    let user = own_user();
+    let mut shims = pids.filter(|pid| Helper::Shim.may_be_of(user, *pid, proc));
     shims.any(|pid| {
         descriptors(pid, proc).iter().any(|descriptor| inode(descriptor) == Some(expected))
     })
@@ -95,11 +104,9 @@ pub fn folders_of_shims(proc: &Proc) -> Vec<PathBuf> {
 pub fn kept_by_shims(proc: &Proc) -> Vec<KeptLog> {
     let mut found: Vec<((u64, u64), KeptLog)> = Vec::new();
     for (path, file) in held_by_shims(own_user(), proc) {
-        let owner = owner(&path);
-        let is_gone = owner.is_none_or(|owner| owner.look(proc).is_none()) && !is_in_use(&file);
-        let is_own = || path.parent().is_some_and(is_own_folder);
-        let is_named = owner.is_some() && path.symlink_metadata().is_ok() && is_own();
-        if !is_gone || is_named || namespace::is_elsewhere(&file, proc) {
+        let lives = owner(&path).is_some_and(|owner| owner.look(proc).is_some());
+        let is_left = !lives && !is_in_use(&file) && !namespace::is_elsewhere(&file, proc);
+        if !is_left || is_found_by_name(&path, &file) {
             continue;
         }
         let Some(inode) = file.metadata().ok().filter(may_hold).map(|found| inode(&found)) else {
@@ -129,17 +136,34 @@ fn own_user() -> u32 {
 
 /// The logs that shims of this user hold open, with their last paths.
 fn held_by_shims(user: u32, proc: &Proc) -> impl Iterator<Item = (PathBuf, File)> {
-    let is_shim = move |pid: &i32| Helper::Shim.may_be(*pid, proc) && proc.user(*pid) == Some(user);
+    let is_shim = move |pid: &i32| Helper::Shim.may_be_of(user, *pid, proc);
     let pids = proc.processes().unwrap_or_default().into_iter().filter(is_shim);
     pids.flat_map(|pid| descriptors(pid, proc)).filter_map(move |descriptor| {
         let path = shown_path(fs::read_link(&descriptor).ok()?);
-        let file = own_file(&descriptor, user)?;
-        (owner(&path).is_some() || begins_as_log(&file)).then_some((path, file))
+        // Its name proves nothing.
+        let is_log = |file: &File| {
+            let is_first =
+                |one: &Record| matches!(one, Record::Boot { .. } | Record::PidNamespace { .. });
+            first_records(file).iter().any(is_first)
+        };
+        own_file(&descriptor, user).filter(is_log).map(|file| (path, file))
     })
 }
 
-fn begins_as_log(file: &File) -> bool {
-    matches!(first_records(file).first(), Some(Record::Boot { .. }))
+/// Whether this very log is found by its name, or was set aside under it.
+fn is_found_by_name(path: &Path, file: &File) -> bool {
+    let is_listed = |folder: &Path| {
+        path.extension().is_some_and(|extension| extension == DAMAGED)
+            || Log::all(folder).is_ok_and(|logs| logs.iter().any(|log| log == path))
+    };
+    let is_own = || path.parent().is_some_and(|folder| is_own_folder(folder) && is_listed(folder));
+    is_named(path, file) && is_own()
+}
+
+/// Whether this very file has this name.
+fn is_named(path: &Path, file: &File) -> bool {
+    let own = file.metadata().map(|found| inode(&found)).ok();
+    path.symlink_metadata().is_ok_and(|named| own == Some(inode(&named)))
 }
 
 fn descriptors(pid: i32, proc: &Proc) -> Vec<PathBuf> {

@@ -23,14 +23,14 @@ use crate::kernel::procfs::Proc;
 /// A line that is being written can be cut off at multiples of this, in bytes: the kernel writes
 /// page by page, and file systems give out blocks.
 const PART: usize = 512;
-/// The maximum size of a log, in bytes: some hundred thousand threads would have to be changed at
-/// once.
+/// The maximum length of a log without its hole, in bytes: some hundred thousand threads would have
+/// to be changed at once.
 pub(super) const LARGEST: u64 = 1 << 28;
-/// A hole ends at a block of the file system, and the first two lines after it are shorter, in
-/// bytes.
+/// How much to read for the first two lines, in bytes: they are shorter, and come after the rest of
+/// a hole in a block of the file system.
 const BEGINNING: usize = 1 << 17;
-/// What is left of a log of which everything is undone. An empty file looks damaged.
-const UNDONE: &[u8] = b"\n";
+/// The length of a log of which everything is undone, in bytes. An empty file looks damaged.
+const UNDONE: u64 = 1;
 
 /// The line after a repetition.
 #[derive(Serialize, Deserialize)]
@@ -47,11 +47,11 @@ pub(super) fn line(record: &Record) -> serde_json::Result<String> {
     Ok(line)
 }
 
-/// All valid records once more, and that these are all.
+/// All valid records once more, and that these are all. Half a line may stand before them.
 pub(super) fn repetition(records: &[Record]) -> serde_json::Result<String> {
     let lines: String = records.iter().map(line).collect::<Result<_, _>>()?;
     let end = serde_json::to_string(&Repeated { repeated: records.len() })?;
-    Ok(format!("{lines}{end}\n"))
+    Ok(format!("\n{lines}{end}\n"))
 }
 
 /// Gives the first part of a file back to the file system. Returns whether that is possible.
@@ -64,22 +64,35 @@ pub(super) fn give_back(file: &File, length: u64) -> bool {
 ///
 /// # Errors
 /// When it cannot be written.
-pub(crate) fn mark_undone(file: &File) -> io::Result<()> {
-    file.set_len(0)?;
-    file.write_all_at(UNDONE, 0)
+pub(super) fn mark_undone(file: &File) -> io::Result<()> {
+    // In one step, which needs no space on the disk.
+    file.set_len(UNDONE)
+}
+
+/// Whether a log is marked so.
+pub(super) fn is_marked(found: &Metadata) -> bool {
+    found.len() == UNDONE
 }
 
 /// Whether a log, or what was one, can hold anything that is to be undone.
 pub(super) fn may_hold(found: &Metadata) -> bool {
-    found.len() > UNDONE.len() as u64
+    found.len() > UNDONE
 }
 
 /// The first records of a log: those that name the boot and the namespaces.
 pub(super) fn first_records(file: &File) -> Vec<Record> {
-    let mut bytes = vec![0; BEGINNING];
-    let length = file.read_at(&mut bytes, first_byte(file)).unwrap_or_default();
-    let lines = after_hole(&bytes[..length]).split(|byte| *byte == b'\n').take(2);
-    lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
+    let (mut bytes, mut from) = (vec![0; BEGINNING], first_byte(file));
+    loop {
+        let length = file.read_at(&mut bytes, from).unwrap_or_default();
+        let text = after_hole(&bytes[..length]);
+        // Not every file system tells where its holes are.
+        if text.is_empty() && length > 0 {
+            from += length as u64;
+            continue;
+        }
+        let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).take(2);
+        return lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
+    }
 }
 
 /// The content of a log, independent of its file position.
@@ -125,6 +138,8 @@ pub(super) fn bytes(file: &File, from: u64, most: u64) -> io::Result<Vec<u8>> {
 /// What is still to be undone according to the lines of a file, and those that belong to it.
 pub(super) fn journal(file: &File, parts: &[Vec<u8>], proc: &Proc) -> io::Result<Journal> {
     let mut records: Vec<Option<Record>> = Vec::new();
+    let is_marked = parts.first().is_some_and(|part| part.len() as u64 == UNDONE);
+    let parts = &parts[usize::from(is_marked)..];
     let lines = |part| after_hole(whole_lines(part)).split(|byte| *byte == b'\n');
     for line in parts.iter().flat_map(|part| lines(part)).filter(|line| !line.is_empty()) {
         match (serde_json::from_slice(line), serde_json::from_slice::<Repeated>(line)) {

@@ -10,10 +10,10 @@
 //! sentinel, until the log can repeat its records. The sentinel therefore knows all of them. They
 //! are lost only if it is killed together with cosched.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, MemfdFlags, flock, memfd_create};
@@ -21,9 +21,10 @@ use rustix::io::Errno;
 
 use super::journal::Journal;
 use super::lines::{
-    LARGEST, boot_id, bytes, content, give_back, journal, line, mark_undone, repetition,
+    LARGEST, boot_id, bytes, content, give_back, is_marked, journal, line, mark_undone, repetition,
 };
 use super::namespace;
+use super::place::is_own_folder;
 use super::record::Record;
 use crate::kernel::procfs::Proc;
 use crate::process::tree::Process;
@@ -35,6 +36,9 @@ const FIRST_LINE: u64 = 4096;
 /// Another try at a file comes after this many bytes of lines in memory.
 const WORTH_A_TRY: u64 = 4096;
 
+/// The extension of a damaged log that was set aside.
+pub(super) const DAMAGED: &str = "undo-damaged";
+
 /// Why the log cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} the undo log {}: {source}", path.display())]
@@ -42,6 +46,13 @@ pub struct LogError {
     action: &'static str,
     path: PathBuf,
     source: io::Error,
+}
+
+impl LogError {
+    /// Whether the file was removed.
+    pub fn is_gone(&self) -> bool {
+        self.source.kind() == io::ErrorKind::NotFound
+    }
 }
 
 /// A log that is being written. Dropping it leaves the file; [`Log::delete`] ends it.
@@ -63,7 +74,8 @@ pub struct Log {
     given_back: u64,
     /// The length of what it last repeated, in bytes.
     least: u64,
-    /// The size from which it repeats its records, provided that it has at least doubled.
+    /// The length without what was given back from which it repeats its records, in bytes, provided
+    /// that it has at least doubled.
     large: u64,
     journal: Journal,
     proc: Proc,
@@ -118,6 +130,15 @@ impl Log {
         self.file.try_clone()
     }
 
+    /// The file for a shim: opened again, since a lock holds as long as anyone has the descriptor
+    /// that was locked.
+    ///
+    /// # Errors
+    /// When this process may open no more files.
+    pub(crate) fn unlocked(&self) -> io::Result<File> {
+        File::open(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
+    }
+
     /// The memory that is shared with the sentinel.
     ///
     /// # Errors
@@ -130,14 +151,6 @@ impl Log {
     pub(crate) fn refusal(&mut self) -> Option<LogError> {
         let source = self.refusal.take()?;
         Some(LogError { action: "write", path: self.path.clone(), source })
-    }
-
-    /// Where a child of this process can open the file: also after its name was removed, and by
-    /// its name where the kernel does not let it follow descriptors.
-    pub(crate) fn paths(&self) -> Vec<PathBuf> {
-        let descriptor = format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd());
-        let name = self.path.to_str().map(PathBuf::from);
-        [PathBuf::from(descriptor)].into_iter().chain(name).collect()
     }
 
     /// Whether all of it is in the file, where others can read it.
@@ -169,7 +182,7 @@ impl Log {
         let is_worth_a_try = self.spilled > WORTH_A_TRY.max(2 * self.tried);
         if (is_long || is_worth_a_try) && self.repeat().is_err() {
             // It is as good as before, only longer: the disk is full.
-            self.large = self.large.max(2 * self.size);
+            self.large = self.large.max(2 * (self.size - self.given_back));
             self.tried = self.spilled;
         }
         Ok(())
@@ -195,32 +208,36 @@ impl Log {
         Ok(())
     }
 
-    /// Removes the file: everything is undone.
+    /// Marks and removes the file: everything is undone.
     ///
     /// # Errors
     /// When the file cannot be removed. A file that is gone already is no error.
     pub fn delete(self) -> Result<(), LogError> {
-        Log::delete_at(&self.path)?;
-        // It may have had another name.
-        let _ = mark_undone(&self.file);
-        Ok(())
+        forget(&self.path, &self.file)
     }
 
-    /// Removes the log of a cosched that is gone, after it was undone.
+    /// Marks and removes the log of a cosched that is gone, after it was undone.
     ///
     /// # Errors
     /// When the file cannot be removed. A file that is gone already is no error.
     pub fn delete_at(path: &Path) -> Result<(), LogError> {
-        let file = OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW).open(path);
-        match fs::remove_file(path) {
-            Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                return Err(LogError { action: "remove", path: path.to_owned(), source });
-            }
-            _ => {}
+        let mut options = OpenOptions::new();
+        options.write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+        match options.open(path) {
+            Ok(file) => forget(path, &file),
+            Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(source) => Err(LogError { action: "open", path: path.to_owned(), source }),
         }
-        // Shims that hold it open must not have a log that looks lost.
-        let _ = file.and_then(|file| mark_undone(&file));
-        Ok(())
+    }
+
+    /// Removes a log of which everything is undone, if it can. Returns whether it is one.
+    pub fn remove_if_undone(path: &Path) -> bool {
+        let is_marked = path.symlink_metadata().is_ok_and(|found| is_marked(&found));
+        if is_marked {
+            // The folder may be one in which nothing can be removed.
+            let _ = fs::remove_file(path);
+        }
+        is_marked
     }
 
     /// Renames a damaged log, so that it is not read again. Returns its new path.
@@ -228,7 +245,7 @@ impl Log {
     /// # Errors
     /// When the file cannot be renamed.
     pub fn set_aside(path: &Path) -> Result<PathBuf, LogError> {
-        let aside = path.with_extension("undo-damaged");
+        let aside = path.with_extension(DAMAGED);
         match fs::rename(path, &aside) {
             Ok(()) => Ok(aside),
             Err(source) => Err(LogError { action: "rename", path: path.to_owned(), source }),
@@ -293,9 +310,13 @@ impl Log {
     }
 
     fn left(folder: &Path, proc: &Proc) -> Result<impl Iterator<Item = PathBuf>, LogError> {
+        let is_free = |path: &PathBuf| match open(path) {
+            Ok(file) => !is_in_use(&file),
+            // The user must learn that the log cannot be read.
+            Err(error) => error.kind() == io::ErrorKind::PermissionDenied,
+        };
         let gone = move |path: &PathBuf| {
-            owner(path).is_some_and(|owner| owner.look(proc).is_none())
-                && open(path).is_ok_and(|file| !is_in_use(&file))
+            owner(path).is_some_and(|owner| owner.look(proc).is_none()) && is_free(path)
         };
         Ok(Log::all(folder)?.into_iter().filter(gone))
     }
@@ -321,7 +342,7 @@ impl Log {
     /// Repeats all valid records at the end, and gives back what comes before them.
     fn repeat(&mut self) -> Result<(), LogError> {
         let proc = &self.proc;
-        self.journal.forget_ended(|thread| thread.look(proc).is_some());
+        self.journal.forget_ended(|thread| thread.is_there(proc));
         let error = |source| LogError { action: "shorten", path: self.path.clone(), source };
         let text = repetition(self.journal.records()).map_err(|e| error(e.into()))?;
         if let Err(source) = self.file.write_all(text.as_bytes()) {
@@ -330,16 +351,63 @@ impl Log {
         }
         let before = self.size;
         (self.size, self.least) = (before + text.len() as u64, text.len() as u64);
-        match give_back(&self.file, before) {
-            true => self.given_back = before,
-            // Not every file system can. It then grows, and repeats its records more rarely.
-            false => self.large = self.large.max(2 * (self.size - self.given_back)),
+        if give_back(&self.file, before) {
+            self.given_back = before;
+        } else {
+            // Not every file system can.
+            let path = self.path.clone();
+            self.begin_anew(text.as_bytes()).map_err(|source| LogError {
+                action: "shorten",
+                path,
+                source,
+            })?;
         }
-        // Reading them once more does no harm.
+        self.forget_memory();
+        Ok(())
+    }
+
+    /// Has only these lines in the file. They are in memory meanwhile.
+    fn begin_anew(&mut self, lines: &[u8]) -> io::Result<()> {
+        self.memory.set_len(FIRST_LINE)?;
+        self.memory.write_all_at(lines, FIRST_LINE)?;
+        self.spilled = lines.len() as u64;
+        self.file.set_len(0)?;
+        (self.size, self.given_back) = (0, 0);
+        if let Err(error) = self.file.write_all(lines) {
+            let _ = self.file.set_len(0);
+            return Err(error);
+        }
+        self.size = lines.len() as u64;
+        Ok(())
+    }
+
+    /// Empties the memory: its lines are in the file. Reading them once more does no harm.
+    fn forget_memory(&mut self) {
         if self.memory.set_len(FIRST_LINE).is_ok() {
             (self.spilled, self.tried) = (0, 0);
         }
-        Ok(())
+    }
+}
+
+/// Marks an open log: everything is undone. Removes its name, too, where no other user can have put
+/// another file in its place.
+///
+/// # Errors
+/// When it cannot be marked or removed. A name that is gone already is no error.
+pub(crate) fn forget(path: &Path, file: &File) -> Result<(), LogError> {
+    let error = |action, source| LogError { action, path: path.to_owned(), source };
+    let inode = |found: Metadata| (found.dev(), found.ino());
+    let found = file.metadata().map_err(|source| error("look at", source))?;
+    if found.is_file() {
+        mark_undone(file).map_err(|source| error("mark", source))?;
+    }
+    let is_same = path.symlink_metadata().is_ok_and(|named| inode(named) == inode(found));
+    if !is_same || !path.parent().is_some_and(is_own_folder) {
+        return Ok(());
+    }
+    match fs::remove_file(path) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(error("remove", source)),
+        _ => Ok(()),
     }
 }
 
