@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use rustix::fs::{XattrFlags, removexattr, setxattr};
 use rustix::process::Signal;
 
 use super::kills::{all_started, start};
@@ -16,6 +17,9 @@ use super::support::{Backend, Cosched, Place, User, eventually, program, skip};
 /// Programs that end together, at a file `stop`, and take turns until then.
 const TURNS: &str = "while [ ! -e stop ]; do sleep 0.01; done";
 const OPTIONS: [&str; 6] = ["--policy", "gang", "--freezer", "signals", "--quantum", "20ms"];
+
+/// Where the kernel keeps the capabilities of a file.
+const CAPABILITIES: &str = "security.capability";
 
 fn two_after(first: &str) -> String {
     let first = program("first", "threads = 1", first);
@@ -120,17 +124,13 @@ fn a_renamed_log_that_was_undone_holds_nothing() {
 }
 
 /// A run of an ordinary user that was killed, with its sentinel.
-fn killed_run_of_an_ordinary_user() -> Option<Place> {
+fn killed_run_of_an_ordinary_user() -> Place {
     let place = Place::of(User::ordinary());
-    if !matches!(place.user, User::Ordinary(_)) && rustix::process::geteuid().is_root() {
-        skip("there is no ordinary user");
-        return None;
-    }
     let cosched = start(&place, Backend("signals"));
     all_started(&place);
     eventually("a stopped program", || is_one_stopped(&place));
     killed_with_sentinel(&place, cosched);
-    Some(place)
+    place
 }
 
 fn set_mode(folder: &Path, mode: u32) {
@@ -139,7 +139,7 @@ fn set_mode(folder: &Path, mode: u32) {
 
 #[test]
 fn a_folder_that_cannot_be_listed_keeps_nothing_from_recovery() {
-    let Some(place) = killed_run_of_an_ordinary_user() else { return };
+    let place = killed_run_of_an_ordinary_user();
     let folder = place.path("run/cosched");
     set_mode(&folder, 0o300);
     let ended = recover_in(&place, "run");
@@ -153,7 +153,7 @@ fn a_folder_that_cannot_be_listed_keeps_nothing_from_recovery() {
 
 #[test]
 fn an_undone_log_that_cannot_be_removed_is_told_once() {
-    let Some(place) = killed_run_of_an_ordinary_user() else { return };
+    let place = killed_run_of_an_ordinary_user();
     let folder = place.path("run/cosched");
     set_mode(&folder, 0o500);
     let first = recover_in(&place, "run");
@@ -169,7 +169,7 @@ fn an_undone_log_that_cannot_be_removed_is_told_once() {
 
 #[test]
 fn a_damaged_log_that_cannot_be_renamed_is_kept() {
-    let Some(place) = killed_run_of_an_ordinary_user() else { return };
+    let place = killed_run_of_an_ordinary_user();
     let (folder, log) = (place.path("run/cosched"), place.forgotten_logs().remove(0));
     let damaged = [&fs::read(&log).unwrap()[..], b"damage\n"].concat();
     fs::write(&log, &damaged).unwrap();
@@ -181,4 +181,25 @@ fn a_damaged_log_that_cannot_be_renamed_is_kept() {
     assert_eq!((ended.status.code(), fs::read(&log).unwrap()), (Some(1), damaged));
     assert!(!is_one_stopped(&place));
     fs::remove_file(log).unwrap();
+}
+
+/// Its shims give the capabilities up: with them, only a cosched that has as many could look.
+#[test]
+fn a_run_with_capabilities_is_recovered_without_them() {
+    let place = Place::of(User::ordinary());
+    // CAP_SYS_NICE, permitted and effective, as the kernel stores it.
+    let nice = [0x0200_0001_u32, 1 << 23, 0, 0, 0].map(u32::to_le_bytes).concat();
+    let is_caller = matches!(place.user, User::Caller);
+    if is_caller || setxattr(&place.executable, CAPABILITIES, &nice, XattrFlags::empty()).is_err() {
+        return skip("this user may give no capabilities to a file");
+    }
+    let cosched = start(&place, Backend("signals"));
+    all_started(&place);
+    eventually("a stopped program", || is_one_stopped(&place));
+    killed_with_sentinel(&place, cosched);
+    removexattr(&place.executable, CAPABILITIES).unwrap();
+    let ended = recover_in(&place, "data");
+    let out = String::from_utf8_lossy(&ended.stdout);
+    assert!(out.starts_with("After 1 cosched that is gone: "), "{ended:?}");
+    assert!(!is_one_stopped(&place));
 }

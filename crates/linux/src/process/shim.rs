@@ -27,6 +27,9 @@ use std::time::Duration;
 
 use cosched_core::Nanos;
 use rustix::process::{Pid, Signal, WaitOptions};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, capabilities, capability_is_in_ambient_set, set_capabilities,
+};
 
 use crate::kernel::again::again;
 use crate::kernel::clock::{Clock, monotonic};
@@ -57,6 +60,8 @@ pub fn main() -> ! {
 
 fn run(proc: &Proc) -> io::Result<()> {
     let channel = helper::begin(Helper::Shim)?;
+    // With them it serves as well, until someone has to look at the log that it holds.
+    let _ = give_up_capabilities();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let poll = Poll::new(&[libc::SIGCHLD])?;
     poll.add(channel.as_fd(), CHANNEL)?;
@@ -83,6 +88,19 @@ fn run(proc: &Proc) -> io::Result<()> {
             Ok(())
         }
     }
+}
+
+/// Gives up the capabilities of the executable. The shim needs none, and only processes that have
+/// as many could look at what it holds. Ambient ones are the user's own: the program gets them, too.
+fn give_up_capabilities() -> io::Result<()> {
+    let found = capabilities(None)?;
+    let is_ambient = |one| capability_is_in_ambient_set(one).unwrap_or(false);
+    if rustix::process::geteuid().is_root() || found.permitted.iter().any(is_ambient) {
+        return Ok(());
+    }
+    let none = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective: none, permitted: none, ..found })?;
+    Ok(())
 }
 
 struct Shim {
