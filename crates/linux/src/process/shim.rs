@@ -91,7 +91,8 @@ fn run(proc: &Proc) -> io::Result<()> {
 }
 
 /// Gives up the capabilities of the executable. The shim needs none, and only processes that have
-/// as many could look at what it holds. Ambient ones are the user's own: the program gets them, too.
+/// as many could look at what it holds. Ambient ones are the user's own: the program gets them,
+/// too.
 fn give_up_capabilities() -> io::Result<()> {
     let found = capabilities(None)?;
     let is_ambient = |one| capability_is_in_ambient_set(one).unwrap_or(false);
