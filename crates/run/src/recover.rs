@@ -139,8 +139,8 @@ impl Recovered {
                 one.sentinel.pid
             ));
             let path = one.path.clone();
-            let set_aside = || Log::set_aside(&path).map(Some);
-            self.undo(&path, one.journal(proc), proc, || one.forget(), set_aside);
+            self.undo(&path, one.journal(proc), proc, || one.forget(), || one.set_aside());
+            one.remove_place();
         }
         for folder in folders {
             let left = self.listed(folder, Log::leftovers(folder, proc));
@@ -150,8 +150,7 @@ impl Recovered {
                 if journal.as_ref().is_err_and(LogError::is_gone) || Log::remove_if_undone(log) {
                     continue;
                 }
-                let set_aside = || Log::set_aside(log).map(Some);
-                self.undo(log, journal, proc, || Log::delete_at(log), set_aside);
+                self.undo(log, journal, proc, || Log::delete_at(log), || Log::set_aside_at(log));
             }
         }
         for kept in undo::kept_by_shims(proc) {
@@ -329,7 +328,7 @@ impl Recovered {
 
 /// What a log means of which a part cannot be read.
 fn damage(kept: Option<&Path>) -> String {
-    let kept = kept.map(|kept| format!(", and the log is now {}", kept.display()));
+    let kept = kept.map(|kept| format!(", and the log is kept: {}", kept.display()));
     format!(
         "this undo log is damaged: a part of it cannot be read. The rest was undone{}. Programs \
          may still be stopped or bound: `ps -eo pid,stat,args` shows stopped ones (T), `kill -CONT \

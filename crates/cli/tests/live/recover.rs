@@ -338,7 +338,8 @@ fn a_log_that_cannot_be_read_keeps_no_other_from_recovery() {
     marked.named("csentinel").into_iter().for_each(|guard| marked.signal(guard, Signal::KILL));
     cosched.kill();
     let unreadable = place.path("run/cosched/10-5-1.undo");
-    fs::File::create(&unreadable).unwrap().set_len(300 << 20).unwrap();
+    fs::write(&unreadable, "x").unwrap();
+    fs::File::options().write(true).open(&unreadable).unwrap().set_len(300 << 20).unwrap();
     let ended = place.cosched(&["recover"]).ended().with(1);
     ended.saying(&["10-5-1.undo", "remove it"]);
     assert_eq!(wrongs(&place, pid), Vec::<String>::new());

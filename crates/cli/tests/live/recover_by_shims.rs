@@ -196,7 +196,12 @@ fn a_run_with_capabilities_is_recovered_without_them() {
     let cosched = start(&place, Backend("signals"));
     all_started(&place);
     eventually("a stopped program", || is_one_stopped(&place));
+    let status = fs::read_to_string(format!("/proc/{}/status", cosched.pid())).unwrap();
+    let has_any = status.contains("CapPrm:\t0000000000800000");
     killed_with_sentinel(&place, cosched);
+    if !has_any {
+        return skip("this user may give no capabilities to a file");
+    }
     removexattr(&place.executable, CAPABILITIES).unwrap();
     let ended = recover_in(&place, "data");
     let out = String::from_utf8_lossy(&ended.stdout);

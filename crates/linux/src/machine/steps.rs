@@ -53,7 +53,7 @@ impl Linux {
             Ok(prepared) => prepared,
             Err(error) => return self.cannot_launch(id, &error),
         };
-        // Where no more files can be opened, only the sentinel holds it.
+        // Where the log cannot be opened again, only the sentinel holds it.
         if let Ok(log) = self.log.unlocked() {
             prepared.hold(log);
         }

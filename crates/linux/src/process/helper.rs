@@ -191,7 +191,8 @@ mod tests {
     fn a_set_uid_program_is_no_helper_whatever_its_name() {
         let folder = tempfile::tempdir().unwrap();
         let (path, proc) = (folder.path().join("shim"), Proc::default());
-        fs::copy("/bin/sh", &path).unwrap();
+        // Another process copies it: a file that is open for writing cannot be executed.
+        assert!(Command::new("cp").arg("/bin/sh").arg(&path).status().unwrap().success());
         let user = rustix::process::geteuid().as_raw();
         for (mode, is_helper) in [(0o755, true), (0o4755, false), (0o2755, false)] {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();

@@ -60,8 +60,6 @@ pub fn main() -> ! {
 
 fn run(proc: &Proc) -> io::Result<()> {
     let channel = helper::begin(Helper::Shim)?;
-    // With them it serves as well, until someone has to look at the log that it holds.
-    let _ = give_up_capabilities();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let poll = Poll::new(&[libc::SIGCHLD])?;
     poll.add(channel.as_fd(), CHANNEL)?;
@@ -74,6 +72,8 @@ fn run(proc: &Proc) -> io::Result<()> {
     }
     let order: LaunchOrder = serde_json::from_str(&line)?;
     let started = start(&order, ends, &channel, proc);
+    // A shim that keeps them does its work, too.
+    let _ = give_up_capabilities();
     let mut shim = Shim { channel, poll, cosched_is_there: true };
     match started {
         Ok((main, outputs)) => {
@@ -90,9 +90,9 @@ fn run(proc: &Proc) -> io::Result<()> {
     }
 }
 
-/// Gives up the capabilities of the executable. The shim needs none, and only processes that have
-/// as many could look at what it holds. Ambient ones are the user's own: the program gets them,
-/// too.
+/// Gives up the capabilities of the executable. Only processes that have as many could look at the
+/// log that the shim holds, and once the program is started, the shim needs none. Ambient ones are
+/// the user's own: the program gets them, too.
 fn give_up_capabilities() -> io::Result<()> {
     let found = capabilities(None)?;
     let is_ambient = |one| capability_is_in_ambient_set(one).unwrap_or(false);

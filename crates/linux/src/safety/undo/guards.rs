@@ -120,18 +120,30 @@ impl HeldUp {
         }
     }
 
-    /// Marks and removes the log, and removes its cgroup: everything is undone.
+    /// Keeps a damaged log, as [`Log::set_aside`] does.
     ///
     /// # Errors
-    /// When it cannot be removed.
-    pub fn forget(self) -> Result<(), LogError> {
+    /// When it cannot be renamed.
+    pub fn set_aside(&self) -> Result<Option<PathBuf>, LogError> {
+        Log::set_aside(&self.path, &self.file)
+    }
+
+    /// Marks and removes the log: everything is undone.
+    ///
+    /// # Errors
+    /// When it cannot be marked or removed.
+    pub fn forget(&self) -> Result<(), LogError> {
+        forget(&self.path, &self.file)
+    }
+
+    /// Removes the cgroup of the sentinel, once that has ended.
+    pub fn remove_place(&self) {
         let until = Instant::now() + ENDS;
         while self.place.as_ref().is_some_and(|place| place.remove().is_err())
             && Instant::now() < until
         {
             sleep(PAUSE);
         }
-        forget(&self.path, &self.file)
     }
 }
 

@@ -49,17 +49,12 @@ impl KeptLog {
         forget(&self.path, &self.file)
     }
 
-    /// Keeps a damaged log that has a name, under another one in a folder of this user. Returns its
-    /// path.
+    /// Keeps a damaged log, as [`Log::set_aside`] does.
     ///
     /// # Errors
     /// When it cannot be renamed.
     pub fn set_aside(&self) -> Result<Option<PathBuf>, LogError> {
-        let is_named = is_named(&self.path, &self.file);
-        match is_named && self.path.parent().is_some_and(is_own_folder) {
-            true => Log::set_aside(&self.path).map(Some),
-            false => Ok(is_named.then(|| self.path.clone())),
-        }
+        Log::set_aside(&self.path, &self.file)
     }
 }
 
@@ -90,20 +85,22 @@ fn is_held_by_a_shim(log: &Path, proc: &Proc) -> bool {
 
 /// The folders in which logs are, or were, that this user's shims hold open.
 pub fn folders_of_shims(proc: &Proc) -> Vec<PathBuf> {
-    let held = held_by_shims(own_user(), proc);
+    // What is listed in such a folder is looked at before it is believed.
+    let held = held_by_shims(own_user(), proc)
+        .filter(|(path, file)| owner(path).is_some() || is_log(file));
     let mut folders: Vec<PathBuf> =
-        held.filter_map(|(log, _)| log.parent().map(Path::to_owned)).collect();
+        held.filter_map(|(path, _)| path.parent().map(Path::to_owned)).collect();
     folders.sort();
     folders.dedup();
     folders
 }
 
 /// The logs of this user that belong to a cosched that is gone, and cannot be found by their names,
-/// as far as shims hold them open: their names were removed or changed, or others may write in
-/// their folders.
+/// as far as shims hold them open: their names were removed or changed, or their folders cannot be
+/// listed, or others may write there.
 pub fn kept_by_shims(proc: &Proc) -> Vec<KeptLog> {
     let mut found: Vec<((u64, u64), KeptLog)> = Vec::new();
-    for (path, file) in held_by_shims(own_user(), proc) {
+    for (path, file) in held_by_shims(own_user(), proc).filter(|(_, file)| is_log(file)) {
         let lives = owner(&path).is_some_and(|owner| owner.look(proc).is_some());
         let is_left = !lives && !is_in_use(&file) && !namespace::is_elsewhere(&file, proc);
         if !is_left || is_found_by_name(&path, &file) {
@@ -134,20 +131,20 @@ fn own_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// The logs that shims of this user hold open, with their last paths.
+/// The files of this user that its shims hold open, with their last paths.
 fn held_by_shims(user: u32, proc: &Proc) -> impl Iterator<Item = (PathBuf, File)> {
     let is_shim = move |pid: &i32| Helper::Shim.may_be_of(user, *pid, proc);
     let pids = proc.processes().unwrap_or_default().into_iter().filter(is_shim);
     pids.flat_map(|pid| descriptors(pid, proc)).filter_map(move |descriptor| {
         let path = shown_path(fs::read_link(&descriptor).ok()?);
-        // Its name proves nothing.
-        let is_log = |file: &File| {
-            let is_first =
-                |one: &Record| matches!(one, Record::Boot { .. } | Record::PidNamespace { .. });
-            first_records(file).iter().any(is_first)
-        };
-        own_file(&descriptor, user).filter(is_log).map(|file| (path, file))
+        own_file(&descriptor, user).map(|file| (path, file))
     })
+}
+
+/// Whether an open file is a log by its content: its name proves nothing.
+fn is_log(file: &File) -> bool {
+    let is_first = |one: &Record| matches!(one, Record::Boot { .. } | Record::PidNamespace { .. });
+    first_records(file).iter().any(is_first)
 }
 
 /// Whether this very log is found by its name, or was set aside under it.

@@ -6,6 +6,7 @@
 //!
 //! A log that has grown repeats at its end what is valid, and a last line then says how many lines
 //! that were. What came before them is given back to the file system: the file begins with a hole.
+//! Where the file system has no holes, the file is emptied and gets these lines anew.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -13,6 +14,7 @@ use std::os::unix::fs::FileExt;
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
+use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
@@ -82,17 +84,18 @@ pub(super) fn may_hold(found: &Metadata) -> bool {
 /// The first records of a log: those that name the boot and the namespaces.
 pub(super) fn first_records(file: &File) -> Vec<Record> {
     let (mut bytes, mut from) = (vec![0; BEGINNING], first_byte(file));
-    loop {
+    let end = from + LARGEST;
+    // Not every file system tells where its holes are.
+    let text = loop {
         let length = file.read_at(&mut bytes, from).unwrap_or_default();
-        let text = after_hole(&bytes[..length]);
-        // Not every file system tells where its holes are.
-        if text.is_empty() && length > 0 {
-            from += length as u64;
-            continue;
+        let zeros = length - after_hole(&bytes[..length]).len();
+        if zeros == 0 || from >= end {
+            break &bytes[..length];
         }
-        let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).take(2);
-        return lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
-    }
+        from += zeros as u64;
+    };
+    let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).take(2);
+    lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
 }
 
 /// The content of a log, independent of its file position.
@@ -107,7 +110,12 @@ pub(super) fn length(file: &File) -> u64 {
 
 /// Where the hole at the beginning ends.
 fn first_byte(file: &File) -> u64 {
-    seek(file, SeekFrom::Data(0)).unwrap_or_default()
+    match seek(file, SeekFrom::Data(0)) {
+        Ok(first) => first,
+        // It is all hole.
+        Err(Errno::NXIO) => file.metadata().map_or(0, |found| found.len()),
+        Err(_) => 0,
+    }
 }
 
 /// What comes after the rest of a hole in its last block.

@@ -21,7 +21,8 @@ use rustix::io::Errno;
 
 use super::journal::Journal;
 use super::lines::{
-    LARGEST, boot_id, bytes, content, give_back, is_marked, journal, line, mark_undone, repetition,
+    LARGEST, boot_id, bytes, content, give_back, is_marked, journal, line, mark_undone, may_hold,
+    repetition,
 };
 use super::namespace;
 use super::place::is_own_folder;
@@ -51,7 +52,8 @@ pub struct LogError {
 impl LogError {
     /// Whether the file was removed.
     pub fn is_gone(&self) -> bool {
-        self.source.kind() == io::ErrorKind::NotFound
+        let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        is_missing(&self.source) && self.path.symlink_metadata().is_err_and(|e| is_missing(&e))
     }
 }
 
@@ -130,8 +132,8 @@ impl Log {
         self.file.try_clone()
     }
 
-    /// The file for a shim: opened again, since a lock holds as long as anyone has the descriptor
-    /// that was locked.
+    /// The file for a shim. It is opened again: a lock holds as long as any process has the
+    /// descriptor that was locked.
     ///
     /// # Errors
     /// When this process may open no more files.
@@ -240,16 +242,38 @@ impl Log {
         is_marked
     }
 
-    /// Renames a damaged log, so that it is not read again. Returns its new path.
+    /// Keeps a damaged log, so that it is not read again: under another name in a folder of this
+    /// user, and as it is elsewhere. Returns its path; `None`: no name is left to keep it under.
     ///
     /// # Errors
     /// When the file cannot be renamed.
-    pub fn set_aside(path: &Path) -> Result<PathBuf, LogError> {
+    pub fn set_aside(path: &Path, file: &File) -> Result<Option<PathBuf>, LogError> {
+        let found = file.metadata().ok();
+        if found.as_ref().is_some_and(|found| found.nlink() == 0) {
+            return Ok(None);
+        }
+        let inode = |found: Metadata| (found.dev(), found.ino());
+        let is_same = path.symlink_metadata().ok().map(inode) == found.map(inode);
+        if !is_same || !path.parent().is_some_and(is_own_folder) {
+            return Ok(Some(path.to_owned()));
+        }
         let aside = path.with_extension(DAMAGED);
         match fs::rename(path, &aside) {
-            Ok(()) => Ok(aside),
-            Err(source) => Err(LogError { action: "rename", path: path.to_owned(), source }),
+            // Another process has done it.
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(LogError { action: "rename", path: path.to_owned(), source })
+            }
+            _ => Ok(Some(aside)),
         }
+    }
+
+    /// Keeps the damaged log of this name, as [`Log::set_aside`] does.
+    ///
+    /// # Errors
+    /// When the file cannot be opened or renamed.
+    pub fn set_aside_at(path: &Path) -> Result<Option<PathBuf>, LogError> {
+        let error = |source| LogError { action: "open", path: path.to_owned(), source };
+        Log::set_aside(path, &open(path).map_err(error)?)
     }
 
     /// What is still to be undone according to a log. Lines that cannot be read are
@@ -369,12 +393,17 @@ impl Log {
     /// Has only these lines in the file. They are in memory meanwhile.
     fn begin_anew(&mut self, lines: &[u8]) -> io::Result<()> {
         self.memory.set_len(FIRST_LINE)?;
-        self.memory.write_all_at(lines, FIRST_LINE)?;
+        if let Err(error) = self.memory.write_all_at(lines, FIRST_LINE) {
+            // The file still has all of them.
+            self.forget_memory();
+            return Err(error);
+        }
         self.spilled = lines.len() as u64;
         self.file.set_len(0)?;
         (self.size, self.given_back) = (0, 0);
         if let Err(error) = self.file.write_all(lines) {
             let _ = self.file.set_len(0);
+            self.refusal = Some(error.kind().into());
             return Err(error);
         }
         self.size = lines.len() as u64;
@@ -393,21 +422,23 @@ impl Log {
 /// another file in its place.
 ///
 /// # Errors
-/// When it cannot be marked or removed. A name that is gone already is no error.
+/// When it cannot be marked, or cannot be removed. A name that is gone already is no error.
 pub(crate) fn forget(path: &Path, file: &File) -> Result<(), LogError> {
     let error = |action, source| LogError { action, path: path.to_owned(), source };
     let inode = |found: Metadata| (found.dev(), found.ino());
     let found = file.metadata().map_err(|source| error("look at", source))?;
-    if found.is_file() {
-        mark_undone(file).map_err(|source| error("mark", source))?;
-    }
+    let marked = match found.is_file() && may_hold(&found) {
+        true => mark_undone(file).map_err(|source| error("mark", source)),
+        false => Ok(()),
+    };
     let is_same = path.symlink_metadata().is_ok_and(|named| inode(named) == inode(found));
-    if !is_same || !path.parent().is_some_and(is_own_folder) {
-        return Ok(());
-    }
-    match fs::remove_file(path) {
+    let removed = match is_same && path.parent().is_some_and(is_own_folder) {
+        true => fs::remove_file(path),
+        false => Ok(()),
+    };
+    match removed {
         Err(source) if source.kind() != io::ErrorKind::NotFound => Err(error("remove", source)),
-        _ => Ok(()),
+        _ => marked,
     }
 }
 
