@@ -161,7 +161,7 @@ impl Minwait {
 
     /// A policy in which the programs with the largest slowdown come first.
     pub(crate) fn fair(options: &Options) -> Minwait {
-        let slowed = Some(Slowed::new(options.params.gangs.nearly_all));
+        let slowed = Some(Slowed::new(options.params.gangs));
         Minwait { slowed, ..Minwait::new(options) }
     }
 
@@ -233,6 +233,8 @@ impl Minwait {
         let mut queue: Vec<WaitingUnit<'_>> = waits.collect();
         queue.sort_by_key(|waits| Reverse(waits.since));
         let limit = self.quantum.longest_wait(units.len().saturating_sub(1), world.max_frozen);
+        let by_rounds = self.slowed.as_ref().map(|slowed| slowed.longest_wait(length, units.len()));
+        let limit = by_rounds.map_or(limit, |by_rounds| limit.min(by_rounds));
         if self.weighed == Weighed::Waits && !is_pressing(&queue, length, limit) {
             if let Some(slowed) = &self.slowed {
                 slowed.judge(&mut queue, world);

@@ -30,6 +30,8 @@ params! {
         reserve: u64 = 10, [2, 1000], "one over a part", "assumed: 90 % are used";
         /// An interval counts as in turn, or as without a turn, if it was so for this part of it.
         nearly_all: f64 = 0.9, [0.5, 1.0], "part of an interval", "assumed; goal fair only";
+        /// A program has a turn after so many rounds at the latest: its speed is learned there.
+        most_rounds: u64 = 10, [1, 10_000], "rounds", "assumed; goal fair only";
     }
 }
 

@@ -17,6 +17,9 @@
 //! the time since its arrival and what is left of its solo time, over its solo time. A short
 //! program then does not wait for a long one that can make up for its wait.
 //!
+//! A first turn can be too short to tell a program's speed. So each program has a turn again after
+//! some rounds, however little it seems to be slowed.
+//!
 //! *Costs.* A program that spins for its siblings between its turns has CPU time, and has made less
 //! progress than is counted. The programs are read at the end of every quantum.
 //!
@@ -28,6 +31,7 @@ use cosched_core::{Cause, Measure, Nanos, Observe, Plan, Program, ProgramId, Sam
 
 use super::WaitingUnit;
 use crate::common::unit::Unit;
+use crate::gangs::params::Params;
 
 /// What is read of each program.
 const MEASURES: [Measure; 3] = [Measure::CpuTime, Measure::UserTime, Measure::Progress];
@@ -35,8 +39,7 @@ const MEASURES: [Measure; 3] = [Measure::CpuTime, Measure::UserTime, Measure::Pr
 /// The work of all programs so far.
 #[derive(Debug)]
 pub(super) struct Slowed {
-    /// An interval counts as in turn, or as without a turn, if it was so for this part of it.
-    nearly_all: f64,
+    params: Params,
     each: BTreeMap<ProgramId, ProgramWork>,
 }
 
@@ -99,10 +102,14 @@ impl ProgramWork {
 }
 
 impl Slowed {
-    /// Without any work. An interval counts as in turn, or as without a turn, if it was so for this
-    /// part of it.
-    pub(super) fn new(nearly_all: f64) -> Slowed {
-        Slowed { nearly_all, each: BTreeMap::new() }
+    /// Without any work.
+    pub(super) fn new(params: Params) -> Slowed {
+        Slowed { params, each: BTreeMap::new() }
+    }
+
+    /// How long a program may wait for a turn among so many units, with quanta of this length.
+    pub(super) fn longest_wait(&self, length: Nanos, units: usize) -> Nanos {
+        length * (self.params.most_rounds * units as u64)
     }
 
     /// Begins to measure newcomers, takes in readings, and removes programs that are gone.
@@ -118,7 +125,7 @@ impl Slowed {
             let Some(program) = world.program(sample.program) else { continue };
             let account = self.each.entry(program.id).or_default();
             if sample.to > account.until {
-                account.add(sample, program, self.nearly_all);
+                account.add(sample, program, self.params.nearly_all);
             }
         }
     }
@@ -158,7 +165,6 @@ mod tests {
     use super::*;
     use crate::common::testkit::{Lab, Scene, program};
     use crate::gangs::minwait::{Minwait, MinwaitReason};
-    use crate::gangs::params::Params;
     use crate::kind::Options;
 
     const SECOND: Nanos = Nanos::from_secs(1);
@@ -166,7 +172,7 @@ mod tests {
     /// Two programs of two threads after a second each of turns, and a reading of each.
     fn after_a_turn_each() -> (Slowed, Scene) {
         let mut scene = Scene::new(2, vec![program(0, 2), program(1, 2)]);
-        let mut slowed = Slowed::new(Params::DEFAULT.nearly_all);
+        let mut slowed = Slowed::new(Params::DEFAULT);
         for turn in 0..2 {
             scene.now = SECOND * (turn + 1);
             scene.programs[turn as usize].ran = SECOND;
@@ -206,7 +212,7 @@ mod tests {
     #[test]
     fn reported_progress_counts_instead_of_cpu_time() {
         let mut scene = Scene::new(2, vec![program(0, 2)]);
-        let mut slowed = Slowed::new(Params::DEFAULT.nearly_all);
+        let mut slowed = Slowed::new(Params::DEFAULT);
         (scene.now, scene.programs[0].ran) = (SECOND, SECOND);
         read(&mut slowed, &mut scene, 0, 2.0, Some(100));
         scene.now = SECOND * 2;
@@ -242,5 +248,28 @@ mod tests {
         let slowed =
             |why: &Why| matches!(why.read(), Some(MinwaitReason::SlowedMost { slowdown: Some(_) }));
         assert!(lab.plan.reasons.iter().any(|reason| slowed(&reason.why)), "{:?}", lab.plan);
+    }
+
+    /// A program can seem to be slowed least because its first turn told a wrong speed.
+    #[test]
+    fn every_program_has_a_turn_again_after_some_rounds() {
+        let known = |slot, seconds| {
+            let mut program = program(slot, 2);
+            program.profile.solo = Some(Nanos::from_secs(seconds));
+            program
+        };
+        let policy = Minwait::fair(&Options::default());
+        let mut lab = Lab::new(policy, 2, vec![known(0, 1_000_000), known(1, 1)]);
+        // As where no program is paused.
+        lab.scene.max_frozen = Nanos::NEVER;
+        let mut since = 0;
+        let mut longest = 0;
+        for _ in 0..100 {
+            let first = &lab.scene.programs[0];
+            since = if first.state == ProgramState::Running { 0 } else { since + 1 };
+            longest = longest.max(since);
+            lab.wake();
+        }
+        assert!((10..=20).contains(&longest), "{longest} quanta");
     }
 }
