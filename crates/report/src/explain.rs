@@ -13,6 +13,7 @@ mod moment;
 mod slices;
 mod spread;
 mod story;
+mod sum;
 #[cfg(test)]
 mod tests;
 mod thread_limits;

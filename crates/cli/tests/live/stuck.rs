@@ -90,7 +90,7 @@ fn freezable_group() -> Option<(Dir, Dir)> {
     }
 }
 
-/// Two programs in turns with every freezer: the places of the runs, and their cosched processes.
+/// A run of two programs that take turns, for every freezer.
 fn two_in_turns_with_each() -> (Vec<(Backend, Place)>, Vec<Cosched>) {
     let places: Vec<_> = Backend::here().into_iter().map(|one| (one, Place::new())).collect();
     let runs = places.iter().map(|(backend, place)| two_in_turns(place, backend.0)).collect();

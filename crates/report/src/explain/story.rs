@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use cosched_core::{Actuator, Exit, Nanos};
+use cosched_core::{Actuator, Nanos};
 use cosched_results::result::{BarrierResult, Instead, ProgramResult, RunResult, Simulation};
 use serde::Serialize;
 
@@ -19,6 +19,7 @@ use super::choices::{self, Choice};
 use super::left_to_linux;
 use super::slices::{self, SliceChoice, TriedActuator};
 use super::spread;
+use super::sum;
 use super::thread_limits::{self, ThreadLimit};
 use super::turns;
 use crate::disturbance;
@@ -393,7 +394,7 @@ fn deviations(history: &History<'_>, slot: usize, done: Nanos) -> Vec<Misfortune
 
 fn in_words(story: &ProgramStory, run: &RunResult, slot: usize, turns: &[f64]) -> Vec<String> {
     let program = &run.programs[slot];
-    let mut lines = vec![sum(story, run, slot)];
+    let mut lines = vec![sum::in_words(story, run, slot)];
     lines.extend(turns::in_words(turns, story.running_seconds, &program.turns));
     if let Some(longest) = story.longest_wait {
         let waited = match story.waits {
@@ -436,56 +437,6 @@ fn in_words(story: &ProgramStory, run: &RunResult, slot: usize, turns: &[f64]) -
         |kind: &Misfortune| format!("{} it {}.", words::capitalised(&times(kind.times)), kind.what);
     lines.extend(story.deviations.iter().map(misfortune));
     lines
-}
-
-/// A program in a sentence; in two where its solo time cannot be true.
-fn sum(story: &ProgramStory, run: &RunResult, slot: usize) -> String {
-    let (program, why) = (&run.programs[slot], disturbance::why_impossible(run));
-    let ProgramStory { name, running_seconds, waiting_seconds, stopped_seconds, .. } = story;
-    let running = match program.filler_seconds {
-        0.0 if !program.turns.is_empty() => format!("{} in turn", seconds(*running_seconds)),
-        0.0 => format!("{} running", seconds(*running_seconds)),
-        filler => format!(
-            "{} in turn, {} as a filler",
-            seconds(running_seconds - filler),
-            seconds(filler)
-        ),
-    };
-    let mut waiting = format!("{} waiting", seconds(*waiting_seconds));
-    if *stopped_seconds > 0.0 {
-        waiting.push_str(&format!(", {} stopped by another process", seconds(*stopped_seconds)));
-    }
-    let Some(turnaround) = story.turnaround_seconds.map(seconds) else {
-        return match &program.not_started {
-            Some(why) => format!("{name} was not started: {}.", after::not_started(why)),
-            None if run.was_detached(slot) => {
-                format!("{name} was detached before it finished: {running}, {waiting}.")
-            }
-            None => format!("{name} did not finish: {running}, {waiting}."),
-        };
-    };
-    let took = match program.exit {
-        Some(Exit::Signal(signal)) => {
-            format!("{name} was ended by signal {signal} after {turnaround}")
-        }
-        _ => format!("{name} took {turnaround}"),
-    };
-    match Interference::of(program) {
-        Interference::Known { solo, lost } => {
-            let lost = if lost > 0.0 { seconds(lost) } else { "no".to_owned() };
-            format!("{took}: {} solo time, {waiting}, {lost} interference.", seconds(solo))
-        }
-        Interference::Unknown => format!("{took}: {running}, {waiting}."),
-        Interference::Impossible { solo, .. } if story.turnaround_seconds < Some(solo) => {
-            format!("{took}, less than its solo time of {}: {why}.", seconds(solo))
-        }
-        Interference::Impossible { solo, ran } => format!(
-            "{took}: {} running, {waiting}. It ran for less than its solo time of {}: \
-             {why}.",
-            seconds(ran),
-            seconds(solo)
-        ),
-    }
 }
 
 fn co_runners_in_words(co_runners: &[CoRunner]) -> String {

@@ -13,10 +13,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
+use super::forgotten::forget;
 use super::journal::Journal;
 use super::kept::shown_path;
 use super::lines::may_hold;
-use super::log::{Log, LogError, forget, owner};
+use super::log::{Log, LogError, owner};
 use crate::cgroup::{Dir, Hierarchies, Hierarchy, Version};
 use crate::kernel::procfs::{Proc, ProcState};
 use crate::process::helper::Helper;

@@ -12,9 +12,10 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use super::forgotten::{DAMAGED, forget};
 use super::journal::Journal;
 use super::lines::{first_records, may_hold};
-use super::log::{DAMAGED, Log, LogError, forget, is_in_use, owner};
+use super::log::{Log, LogError, is_in_use, owner};
 use super::namespace;
 use super::place::is_own_folder;
 use super::record::Record;

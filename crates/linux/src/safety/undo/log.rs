@@ -10,22 +10,19 @@
 //! sentinel, until the log can repeat its records. The sentinel therefore knows all of them. They
 //! are lost only if it is killed together with cosched.
 
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, MemfdFlags, flock, memfd_create};
 use rustix::io::Errno;
 
+use super::forgotten::forget;
 use super::journal::Journal;
-use super::lines::{
-    LARGEST, boot_id, bytes, content, give_back, is_marked, journal, line, mark_undone, may_hold,
-    repetition,
-};
+use super::lines::{LARGEST, boot_id, bytes, content, give_back, journal, line, repetition};
 use super::namespace;
-use super::place::is_own_folder;
 use super::record::Record;
 use crate::kernel::procfs::Proc;
 use crate::process::tree::Process;
@@ -37,16 +34,13 @@ const FIRST_LINE: u64 = 4096;
 /// Another try at a file comes after this many bytes of lines in memory.
 const WORTH_A_TRY: u64 = 4096;
 
-/// The extension of a damaged log that was set aside.
-pub(super) const DAMAGED: &str = "undo-damaged";
-
 /// Why the log cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} the undo log {}: {source}", path.display())]
 pub struct LogError {
-    action: &'static str,
-    path: PathBuf,
-    source: io::Error,
+    pub(super) action: &'static str,
+    pub(super) path: PathBuf,
+    pub(super) source: io::Error,
 }
 
 impl LogError {
@@ -218,64 +212,6 @@ impl Log {
         forget(&self.path, &self.file)
     }
 
-    /// Marks and removes the log of a cosched that is gone, after it was undone.
-    ///
-    /// # Errors
-    /// When the file cannot be removed. A file that is gone already is no error.
-    pub fn delete_at(path: &Path) -> Result<(), LogError> {
-        let mut options = OpenOptions::new();
-        options.write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-        match options.open(path) {
-            Ok(file) => forget(path, &file),
-            Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(source) => Err(LogError { action: "open", path: path.to_owned(), source }),
-        }
-    }
-
-    /// Removes a log of which everything is undone, if it can. Returns whether it is one.
-    pub fn remove_if_undone(path: &Path) -> bool {
-        let is_marked = path.symlink_metadata().is_ok_and(|found| is_marked(&found));
-        if is_marked {
-            // The folder may be one in which nothing can be removed.
-            let _ = fs::remove_file(path);
-        }
-        is_marked
-    }
-
-    /// Keeps a damaged log, so that it is not read again: under another name in a folder of this
-    /// user, and as it is elsewhere. Returns its path; `None`: no name is left to keep it under.
-    ///
-    /// # Errors
-    /// When the file cannot be renamed.
-    pub fn set_aside(path: &Path, file: &File) -> Result<Option<PathBuf>, LogError> {
-        let found = file.metadata().ok();
-        if found.as_ref().is_some_and(|found| found.nlink() == 0) {
-            return Ok(None);
-        }
-        let inode = |found: Metadata| (found.dev(), found.ino());
-        let is_same = path.symlink_metadata().ok().map(inode) == found.map(inode);
-        if !is_same || !path.parent().is_some_and(is_own_folder) {
-            return Ok(Some(path.to_owned()));
-        }
-        let aside = path.with_extension(DAMAGED);
-        match fs::rename(path, &aside) {
-            // Another process has done it.
-            Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                Err(LogError { action: "rename", path: path.to_owned(), source })
-            }
-            _ => Ok(Some(aside)),
-        }
-    }
-
-    /// Keeps the damaged log of this name, as [`Log::set_aside`] does.
-    ///
-    /// # Errors
-    /// When the file cannot be opened or renamed.
-    pub fn set_aside_at(path: &Path) -> Result<Option<PathBuf>, LogError> {
-        let error = |source| LogError { action: "open", path: path.to_owned(), source };
-        Log::set_aside(path, &open(path).map_err(error)?)
-    }
-
     /// What is still to be undone according to a log. Lines that cannot be read are
     /// [counted](Journal::damaged_lines). A log of an earlier boot has nothing to undo.
     ///
@@ -415,30 +351,6 @@ impl Log {
         if self.memory.set_len(FIRST_LINE).is_ok() {
             (self.spilled, self.tried) = (0, 0);
         }
-    }
-}
-
-/// Marks an open log: everything is undone. Removes its name, too, where no other user can have put
-/// another file in its place.
-///
-/// # Errors
-/// When it cannot be marked, or cannot be removed. A name that is gone already is no error.
-pub(crate) fn forget(path: &Path, file: &File) -> Result<(), LogError> {
-    let error = |action, source| LogError { action, path: path.to_owned(), source };
-    let inode = |found: Metadata| (found.dev(), found.ino());
-    let found = file.metadata().map_err(|source| error("look at", source))?;
-    let marked = match found.is_file() && may_hold(&found) {
-        true => mark_undone(file).map_err(|source| error("mark", source)),
-        false => Ok(()),
-    };
-    let is_same = path.symlink_metadata().is_ok_and(|named| inode(named) == inode(found));
-    let removed = match is_same && path.parent().is_some_and(is_own_folder) {
-        true => fs::remove_file(path),
-        false => Ok(()),
-    };
-    match removed {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(error("remove", source)),
-        _ => marked,
     }
 }
 

@@ -1,0 +1,97 @@
+//! The end of a log: it is marked and removed once all is undone, and a damaged one is kept.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::lines::{is_marked, mark_undone, may_hold};
+use super::log::{Log, LogError, open};
+use super::place::is_own_folder;
+
+/// The extension of a damaged log that was set aside.
+pub(super) const DAMAGED: &str = "undo-damaged";
+
+impl Log {
+    /// Marks and removes the log of a cosched that is gone, after it was undone.
+    ///
+    /// # Errors
+    /// When the file cannot be removed. A file that is gone already is no error.
+    pub fn delete_at(path: &Path) -> Result<(), LogError> {
+        let mut options = OpenOptions::new();
+        options.write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+        match options.open(path) {
+            Ok(file) => forget(path, &file),
+            Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(source) => Err(LogError { action: "open", path: path.to_owned(), source }),
+        }
+    }
+
+    /// Removes a log of which everything is undone, if it can. Returns whether it is one.
+    pub fn remove_if_undone(path: &Path) -> bool {
+        let is_marked = path.symlink_metadata().is_ok_and(|found| is_marked(&found));
+        if is_marked {
+            // The folder may be one in which nothing can be removed.
+            let _ = fs::remove_file(path);
+        }
+        is_marked
+    }
+
+    /// Keeps a damaged log, so that it is not read again: under another name in a folder of this
+    /// user, and as it is elsewhere. Returns its path; `None`: no name is left to keep it under.
+    ///
+    /// # Errors
+    /// When the file cannot be renamed.
+    pub fn set_aside(path: &Path, file: &File) -> Result<Option<PathBuf>, LogError> {
+        let found = file.metadata().ok();
+        if found.as_ref().is_some_and(|found| found.nlink() == 0) {
+            return Ok(None);
+        }
+        let inode = |found: Metadata| (found.dev(), found.ino());
+        let is_same = path.symlink_metadata().ok().map(inode) == found.map(inode);
+        if !is_same || !path.parent().is_some_and(is_own_folder) {
+            return Ok(Some(path.to_owned()));
+        }
+        let aside = path.with_extension(DAMAGED);
+        match fs::rename(path, &aside) {
+            // Another process has done it.
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(LogError { action: "rename", path: path.to_owned(), source })
+            }
+            _ => Ok(Some(aside)),
+        }
+    }
+
+    /// Keeps the damaged log of this name, as [`Log::set_aside`] does.
+    ///
+    /// # Errors
+    /// When the file cannot be opened or renamed.
+    pub fn set_aside_at(path: &Path) -> Result<Option<PathBuf>, LogError> {
+        let error = |source| LogError { action: "open", path: path.to_owned(), source };
+        Log::set_aside(path, &open(path).map_err(error)?)
+    }
+}
+
+/// Marks an open log: everything is undone. Removes its name, too, where no other user can have put
+/// another file in its place.
+///
+/// # Errors
+/// When it cannot be marked, or cannot be removed. A name that is gone already is no error.
+pub(crate) fn forget(path: &Path, file: &File) -> Result<(), LogError> {
+    let error = |action, source| LogError { action, path: path.to_owned(), source };
+    let inode = |found: Metadata| (found.dev(), found.ino());
+    let found = file.metadata().map_err(|source| error("look at", source))?;
+    let marked = match found.is_file() && may_hold(&found) {
+        true => mark_undone(file).map_err(|source| error("mark", source)),
+        false => Ok(()),
+    };
+    let is_same = path.symlink_metadata().is_ok_and(|named| inode(named) == inode(found));
+    let removed = match is_same && path.parent().is_some_and(is_own_folder) {
+        true => fs::remove_file(path),
+        false => Ok(()),
+    };
+    match removed {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(error("remove", source)),
+        _ => marked,
+    }
+}
