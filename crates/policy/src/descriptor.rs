@@ -26,6 +26,8 @@ pub struct Descriptor {
     pub turns: Turns,
     /// Whether programs can take turns by weight under it ([`Options::turns`]).
     pub by_weight: bool,
+    /// Whether a program of a larger weight gets more, or sooner.
+    pub weights: bool,
     /// How long a gang runs at a time by default.
     pub quantum: Nanos,
     /// Whether it can run attached programs: it freezes no program, and moves none to another
@@ -58,6 +60,7 @@ impl Descriptor {
             gangs: Gangs::Never,
             turns: Turns::Freeze,
             by_weight: false,
+            weights: false,
             quantum: QUANTUM,
             attaches: false,
             learns: Learns::Nothing,
@@ -78,6 +81,7 @@ impl Descriptor {
         Descriptor {
             gangs: Gangs::Always,
             by_weight: true,
+            weights: true,
             options: &[OF_GANGS],
             params: &["gangs"],
             ..Descriptor::without_gangs(name, description, build)

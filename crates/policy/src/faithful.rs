@@ -65,6 +65,7 @@ const MEASURES: [Measure; 3] = [Measure::LockWait, Measure::CpuTime, Measure::Co
 /// The paper on faithful scheduling.
 pub(crate) const FAITHFUL: Descriptor = Descriptor {
     attaches: true,
+    weights: true,
     learns: Learns::Slices,
     reasons: &[ReasonSet::of::<FaithfulReason>()],
     options: &[&[OptionGroup::Measuring, OptionGroup::Slices]],

@@ -117,7 +117,7 @@ impl How {
             faithful: self.faithful(),
             fair: self.policy.fair.options(),
             shuffling: self.shuffling(),
-            goal: self.policy.goal.unwrap_or_default(),
+            goal: self.goal(),
             turns: self.policy.turns.filter(|_| kind.descriptor().by_weight),
             params: self.policy.set.params(),
         }
@@ -143,6 +143,11 @@ impl How {
             quanta: self.measure.quanta.clone().unwrap_or(default.quanta),
             ..default
         }
+    }
+
+    /// The user's goal, for policies with goals.
+    pub fn goal(&self) -> Goal {
+        self.policy.goal.unwrap_or_default()
     }
 
     /// Where the threads of a program go.

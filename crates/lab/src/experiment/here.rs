@@ -10,6 +10,7 @@ use cosched_workload::Workload;
 use super::{Site, VariantRun};
 use crate::alone;
 use crate::how::How;
+use crate::how::check::unused_weights;
 use crate::session::ByWeightReport;
 use crate::session::{Extras, NO_WEIGHTS, Ran, Request, Session, by_weight, unused_by_weight};
 use crate::store::Store;
@@ -51,12 +52,15 @@ impl<'a> Here<'a> {
         Ok(Here { session, workload, how, solo, talk, store, profiles })
     }
 
-    /// Names the options that have no effect in any of these variants.
+    /// Names the options and weights that have no effect in any of these variants.
     ///
     /// # Errors
     /// When files of the kernel cannot be read.
     pub fn tell_unused(&self, variants: &[(Kind, How)]) -> Result<(), Failure> {
         let variants = variants.iter().map(|(kind, how)| (*kind, how));
+        if let Some(note) = unused_weights(&self.workload.programs, variants.clone()) {
+            self.talk.tell(format_args!("{note}"));
+        }
         let notes = unused_by_weight(&self.session, variants);
         // Without CPU groups another policy decides, which uses them.
         if !notes.is_empty() && ByWeightReport::lack().map_err(Failure::broken)?.is_none() {

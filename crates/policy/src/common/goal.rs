@@ -37,6 +37,11 @@ impl Goal {
         }
     }
 
+    /// Whether a program of a larger weight gets more, or sooner.
+    pub fn uses_weights(self) -> bool {
+        matches!(self, Goal::Balanced | Goal::Responsive)
+    }
+
     /// Why a request for this quantum has no effect; `None`: it has one.
     pub fn ignores(self, quantum: Nanos) -> Option<&'static str> {
         match self {

@@ -1,6 +1,10 @@
 //! Which choices a policy or a command supports: an option without effect is refused, not ignored.
+//! The weights of a jobs file, which may be meant for other policies, too, are told.
 
+use cosched_core::format::list;
 use cosched_policy::{Kind, OptionGroup, Turns};
+
+use cosched_workload::ProgramSpec;
 
 use super::{How, MeasureChoices};
 use crate::ui::failure::Failure;
@@ -49,6 +53,34 @@ fn refuse(option: &str, kinds: &[Kind], supports: impl Fn(Kind) -> bool, what: &
     Failure::Input(format!(
         "--{option} is for policies that {what} ({uses}), not for {asked}: leave it out"
     ))
+}
+
+/// What is said of weights that have no effect in any of these runs. `None`: they have one, or all
+/// are equal.
+pub fn unused_weights<'a>(
+    programs: &[ProgramSpec],
+    runs: impl IntoIterator<Item = (Kind, &'a How)>,
+) -> Option<String> {
+    let uses = |(kind, how): (Kind, &How)| {
+        let ignored_by_goal = kind.takes(OptionGroup::Goal) && !how.goal().uses_weights();
+        kind.descriptor().weights && !ignored_by_goal
+    };
+    let differ = programs.windows(2).any(|two| two[0].weight != two[1].weight);
+    let runs: Vec<(Kind, &How)> = runs.into_iter().collect();
+    if !differ || runs.iter().any(|run| uses(*run)) {
+        return None;
+    }
+    let mut names: Vec<String> = Vec::new();
+    for (kind, how) in runs {
+        let name = match kind.descriptor().weights {
+            true => format!("the goal {}", how.goal()),
+            false => format!("the policy {kind}"),
+        };
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    Some(format!("the weights of the programs have no effect with {}", list(&names)))
 }
 
 impl How {
@@ -175,6 +207,7 @@ mod tests {
     use std::time::Duration;
 
     use cosched_policy::Goal;
+    use cosched_workload::Workload;
 
     use super::*;
     use crate::how::PolicyChoices;
@@ -197,6 +230,28 @@ mod tests {
         ] {
             assert_eq!(check(goal, milliseconds, kinds), None);
         }
+    }
+
+    #[test]
+    fn weights_without_effect_are_told() {
+        let note = |weights: [f64; 2], runs: &[(Kind, Option<Goal>)]| {
+            let text = weights
+                .map(|weight| format!("[[program]]\ncommand = ['a']\nweight = {weight:?}\n"));
+            let workload = Workload::parse(&text.concat(), "/tmp/jobs.toml".as_ref()).unwrap();
+            let of = |goal| How::from(PolicyChoices { goal, ..PolicyChoices::default() });
+            let runs: Vec<(Kind, How)> =
+                runs.iter().map(|(kind, goal)| (*kind, of(*goal))).collect();
+            unused_weights(&workload.programs, runs.iter().map(|(kind, how)| (*kind, how)))
+        };
+        let (fcfs, by_order) = ((Kind::Fcfs, None), (Kind::Turns, Some(Goal::Throughput)));
+        assert_eq!(
+            note([1.0, 2.0], &[fcfs, by_order]).unwrap(),
+            "the weights of the programs have no effect with the policy fcfs and the goal \
+             throughput"
+        );
+        assert_eq!(note([2.0, 2.0], &[fcfs]), None);
+        assert_eq!(note([1.0, 2.0], &[fcfs, (Kind::Turns, None)]), None);
+        assert_eq!(note([1.0, 2.0], &[(Kind::Gang, Some(Goal::Throughput))]), None);
     }
 
     #[test]

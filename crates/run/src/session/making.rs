@@ -35,6 +35,7 @@ use super::request::{Origins, Ran, Request};
 use super::sources::{self, ProgressSource};
 use super::{between, streams};
 use crate::how::How;
+use crate::how::check::unused_weights;
 use crate::live::ShownRun;
 use crate::out::{self, Folder, RunMark};
 use crate::progress::{Progress, Telling};
@@ -232,6 +233,8 @@ impl Session {
             }
         }
         if is_shown {
+            let weights = unused_weights(&request.workload.programs, [(request.kind, request.how)]);
+            weights.iter().for_each(|note| talk.tell(format_args!("{note}")));
             if machine.run_cgroups().is_by_weight() {
                 for note in unused_by_weight(self, [(request.kind, request.how)]) {
                     talk.tell(format_args!("{note}"));

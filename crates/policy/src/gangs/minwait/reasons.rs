@@ -65,7 +65,7 @@ impl Words for MinwaitReason {
             MinwaitReason::WaitedLongest { waited, weight: None } => span(waited),
             MinwaitReason::SlowedMost { slowdown } => slowdown
                 .map_or("it has done no work yet".to_owned(), |slowdown| {
-                    format!("{slowdown:.2} times its solo time")
+                    format!("a slowdown of {slowdown:.2}")
                 }),
             MinwaitReason::DoesNotFit { free } => {
                 format!("{} left", count(free.into(), "CPU", "CPUs"))
