@@ -73,12 +73,13 @@ impl FileError {
 /// # Errors
 /// When the system refuses.
 pub fn read(path: &Path) -> Result<String, FileError> {
-    match read_bytes(path) {
-        Ok(bytes) => Ok(match String::from_utf8(bytes) {
-            Ok(text) => text,
-            Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
-        }),
-        Err(source) => Err(FileError::io("read", path, source)),
+    read_bytes(path).map(text).map_err(|source| FileError::io("read", path, source))
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
     }
 }
 
@@ -88,6 +89,29 @@ fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(USUAL_SIZE);
     File::open(path)?.take(u64::MAX).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Reads a file of one line. The kernel returns such a line whole, so that no second read is needed
+/// to find the end of the file.
+///
+/// # Errors
+/// When the system refuses.
+pub fn read_line(path: &Path) -> Result<String, FileError> {
+    let mut file = File::open(path).map_err(|error| FileError::io("read", path, error))?;
+    let mut bytes = Vec::with_capacity(USUAL_SIZE);
+    let mut buffer = [0; USUAL_SIZE];
+    let is_whole = match file.read(&mut buffer) {
+        Ok(count) => {
+            bytes.extend(&buffer[..count]);
+            count < USUAL_SIZE && bytes.ends_with(b"\n")
+        }
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => false,
+        Err(error) => return Err(FileError::io("read", path, error)),
+    };
+    if !is_whole {
+        file.read_to_end(&mut bytes).map_err(|error| FileError::io("read", path, error))?;
+    }
+    Ok(text(bytes))
 }
 
 /// Reads a whole file; `None` if it is not there.
@@ -201,6 +225,18 @@ mod tests {
         let path = root.path().join("cgroup.freeze");
         assert!(write(&path, "1").unwrap_err().is_gone());
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_line_is_read_to_its_end_however_long() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for line in ["", "1 2\n", "1 2", &"x".repeat(4095), &"y\n".repeat(2048), &"z".repeat(9000)]
+        {
+            fs::write(&file, line).unwrap();
+            assert_eq!(read_line(file.path()).unwrap(), line);
+        }
+        assert!(read_line(Path::new("/proc/self/stat")).unwrap().ends_with('\n'));
+        assert!(read_line(&file.path().join("no")).is_err());
     }
 
     #[test]

@@ -264,7 +264,7 @@ impl Proc {
     /// How often the kernel has run a thread; `None`: the thread has ended, or the kernel keeps no
     /// such account.
     pub fn runs(&self, tid: i32) -> Option<RunCount> {
-        let text = files::read(&self.folder(tid).join("schedstat")).ok()?;
+        let text = files::read_line(&self.folder(tid).join("schedstat")).ok()?;
         let mut numbers = text.split_ascii_whitespace().map(|word| word.parse().ok());
         let (nanoseconds, _waited, times) = (numbers.next()??, numbers.next()?, numbers.next()??);
         (times > 0).then_some(RunCount { times, nanoseconds })
@@ -273,7 +273,8 @@ impl Proc {
     /// The last number that a process or thread got; `None`: the kernel does not say.
     pub fn last_pid(&self) -> Option<i32> {
         // `0.20 0.18 0.12 1/80 11206`
-        files::read(&self.root.join("loadavg")).ok()?.split_ascii_whitespace().nth(4)?.parse().ok()
+        let line = files::read_line(&self.root.join("loadavg")).ok()?;
+        line.split_ascii_whitespace().nth(4)?.parse().ok()
     }
 
     /// How long a thread was ready and had no CPU.
@@ -282,7 +283,7 @@ impl Proc {
     /// When the thread is gone, or the kernel keeps no such account.
     pub fn run_delay(&self, pid: i32, tid: i32) -> Result<Nanos, FileError> {
         let path = self.folder(pid).join(format!("task/{tid}/schedstat"));
-        let text = files::read(&path)?;
+        let text = files::read_line(&path)?;
         let delay = text.split_whitespace().nth(1).and_then(|word| word.parse().ok());
         let wrong = || FileError::malformed(&path, "times on and without a CPU", &text);
         delay.map(Nanos).ok_or_else(wrong)

@@ -20,8 +20,8 @@ use crate::safety::undo::Record;
 const FIRST: Nanos = Nanos::from_millis(100);
 /// How long after a check for stops the next one is useful, and how long after that it is worth
 /// waking up.
-const STOPS: Nanos = Nanos::from_millis(500);
-const STOPS_PATIENCE: Nanos = Nanos::from_millis(500);
+const STOPS: Nanos = Nanos::from_millis(900);
+const STOPS_PATIENCE: Nanos = Nanos::from_millis(100);
 /// The time between two checks of file locks: the shortest, and the longest while no program waits
 /// for a lock. A check can take the kernel some milliseconds.
 const LOCKS: (Nanos, Nanos) = (Nanos::from_millis(250), Nanos::from_secs(4));

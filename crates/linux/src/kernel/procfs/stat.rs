@@ -88,7 +88,7 @@ impl ProcState {
 }
 
 pub(super) fn read(path: &Path) -> Result<Stat, FileError> {
-    let line = files::read(path)?;
+    let line = files::read_line(path)?;
     parse(&line).ok_or_else(|| FileError::malformed(path, "a line of process status", &line))
 }
 
