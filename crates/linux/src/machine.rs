@@ -204,29 +204,25 @@ impl Linux {
         let shims = config.jobs.iter().any(|job| job.origin == Origin::Started);
         let orphanage = Orphanage::open(&proc, shims)?;
         let mut log = Log::create(&config.log_folder, &proc)?;
-        let prepared =
-            Sentinel::spawn(&config.executable, &log).map_err(MachineError::from).and_then(
-                |sentinel| match RunCgroups::prepare(
-                    &proc,
-                    config.wishes,
-                    config.jobs.len(),
-                    &config.cpus,
-                    &mut log,
-                ) {
-                    Ok(run_cgroups) => Ok((sentinel, run_cgroups)),
-                    Err(error) => {
-                        undo::restore(log.journal(), &proc);
-                        // Whether it receives this or not: there is nothing left to undo.
-                        sentinel.goodbye(&proc);
-                        Err(error.into())
-                    }
-                },
-            );
-        let (sentinel, run_cgroups) = match prepared {
-            Ok(prepared) => prepared,
+        let sentinel = match Sentinel::spawn(&config.executable, &log) {
+            Ok(sentinel) => sentinel,
             Err(error) => {
                 log.delete()?;
-                return Err(error);
+                return Err(error.into());
+            }
+        };
+        let (wishes, programs) = (config.wishes, config.jobs.len());
+        let prepared = RunCgroups::prepare(&proc, wishes, programs, &config.cpus, &mut log);
+        let run_cgroups = match prepared {
+            Ok(run_cgroups) => run_cgroups,
+            Err(error) => {
+                // Without a goodbye the sentinel tries in its turn, and keeps the log.
+                if undo::restore(log.journal(), &proc).failed.is_empty() {
+                    // Whether it receives this or not: there is nothing left to undo.
+                    sentinel.goodbye(&proc);
+                    log.delete()?;
+                }
+                return Err(error.into());
             }
         };
         // CPU groups share the CPUs independently of the sessions of threads.

@@ -32,14 +32,28 @@ impl Doomed {
         self.dir.path().is_dir()
     }
 
-    /// Thaws everything in the subtree.
+    /// Thaws the programs. What a program froze itself stays frozen: a container, say, or programs
+    /// of a run of its own.
     pub(super) fn thaw(&self) -> Result<(), FileError> {
-        let (file, text) = match self.kind {
-            CgroupKind::V2 => ("cgroup.freeze", "0"),
-            CgroupKind::V1Freezer => ("freezer.state", "THAWED"),
-            CgroupKind::V1Cpuset | CgroupKind::V1Cpu => return Ok(()),
-        };
-        each(&self.dir, &mut |dir| unless_gone(dir.write(file, text)))
+        thaw(self.kind, &self.dir)?;
+        children(&self.dir)?
+            .iter()
+            .map(|program| thaw(self.kind, program))
+            .fold(Ok(()), Result::and)
+    }
+
+    /// Thaws everything in the subtree: it is to be removed.
+    pub(super) fn thaw_all(&self) -> Result<(), FileError> {
+        each(&self.dir, &mut |dir| thaw(self.kind, dir))
+    }
+
+    /// Disables every controller in the subtree: it is to be removed. The cgroups above can disable
+    /// theirs only then. A program may have enabled some, such as one that makes a run of its own.
+    pub(super) fn pass_nothing_on(&self) -> Result<(), FileError> {
+        match self.kind {
+            CgroupKind::V2 => pass_nothing_on(&self.dir),
+            _ => Ok(()),
+        }
     }
 
     /// Gives all programs of the run the same weight.
@@ -108,6 +122,23 @@ pub(super) fn pass_on_no_more(dir: &Path, added: &[String]) -> Result<(), FileEr
 
 const PASSED_ON: &str = "cgroup.subtree_control";
 
+/// From the bottom up; the first error is returned.
+fn pass_nothing_on(dir: &Dir) -> Result<(), FileError> {
+    let below = children(dir)?.iter().map(pass_nothing_on).fold(Ok(()), Result::and);
+    let list = dir.read_if_there(PASSED_ON)?.unwrap_or_default();
+    let all: Vec<String> = list.split_whitespace().map(str::to_owned).collect();
+    below.and(pass_on_no_more(dir.path(), &all))
+}
+
+fn thaw(kind: CgroupKind, dir: &Dir) -> Result<(), FileError> {
+    let (file, text) = match kind {
+        CgroupKind::V2 => ("cgroup.freeze", "0"),
+        CgroupKind::V1Freezer => ("freezer.state", "THAWED"),
+        CgroupKind::V1Cpuset | CgroupKind::V1Cpu => return Ok(()),
+    };
+    unless_gone(dir.write(file, text))
+}
+
 /// From the top down, so that a cgroup is thawed after those above it. What fails keeps nothing
 /// else from being done; the first error is returned.
 fn each(dir: &Dir, act: &mut impl FnMut(&Dir) -> Result<(), FileError>) -> Result<(), FileError> {
@@ -164,16 +195,35 @@ mod tests {
     }
 
     #[test]
-    fn subtrees_are_thawed_only_in_hierarchies_that_freeze() {
+    fn controllers_are_disabled_in_the_groups_of_programs_too() {
         let root = tempfile::tempdir().unwrap();
-        let inner = root.path().join("job/own");
+        let inner = root.path().join("run/p0-0/own");
         fs::create_dir_all(&inner).unwrap();
-        let files = [root.path().join("job/cgroup.freeze"), inner.join("cgroup.freeze")];
+        let files = ["run", "run/p0-0"].map(|dir| root.path().join(dir).join(PASSED_ON));
+        files.iter().for_each(|file| fs::write(file, "cpu io\n").unwrap());
+        let doomed = |kind| Doomed::new(kind, &root.path().join("run"), root.path());
+        doomed(CgroupKind::V1Cpu).pass_nothing_on().unwrap();
+        assert_eq!(fs::read_to_string(&files[1]).unwrap(), "cpu io\n");
+        doomed(CgroupKind::V2).pass_nothing_on().unwrap();
+        assert!(files.iter().all(|file| fs::read_to_string(file).unwrap().starts_with("-cpu -io")));
+        assert!(!inner.join(PASSED_ON).exists());
+    }
+
+    #[test]
+    fn what_a_program_froze_is_thawed_only_when_all_is_removed() {
+        let root = tempfile::tempdir().unwrap();
+        let run = root.path().join("run");
+        fs::create_dir_all(run.join("p0-0/own")).unwrap();
+        let files = ["", "p0-0", "p0-0/own"].map(|dir| run.join(dir).join("cgroup.freeze"));
         files.iter().for_each(|file| fs::write(file, "1").unwrap());
-        Doomed::new(CgroupKind::V1Cpu, &root.path().join("job"), root.path()).thaw().unwrap();
-        assert_eq!(fs::read_to_string(&files[1]).unwrap(), "1");
-        Doomed::new(CgroupKind::V2, &root.path().join("job"), root.path()).thaw().unwrap();
-        assert!(files.iter().all(|file| fs::read_to_string(file).unwrap() == "0"));
+        let frozen = || files.each_ref().map(|file| fs::read_to_string(file).unwrap() == "1");
+        Doomed::new(CgroupKind::V1Cpu, &run, root.path()).thaw_all().unwrap();
+        assert_eq!(frozen(), [true; 3], "this hierarchy freezes nothing");
+        let doomed = Doomed::new(CgroupKind::V2, &run, root.path());
+        doomed.thaw().unwrap();
+        assert_eq!(frozen(), [false, false, true]);
+        doomed.thaw_all().unwrap();
+        assert_eq!(frozen(), [false; 3]);
     }
 
     #[test]

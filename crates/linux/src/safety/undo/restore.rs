@@ -21,7 +21,7 @@ use cosched_core::CpuSet;
 use rustix::io::Errno;
 use rustix::process::Signal;
 
-use super::cgroups::pass_on_no_more;
+use super::cgroups::{Doomed, pass_on_no_more};
 use super::changes::Changes;
 use super::journal::Journal;
 use super::owed::{Owed, ProgramUndo};
@@ -106,7 +106,7 @@ pub fn thaw(journal: &Journal, proc: &Proc) -> Restored {
     let mut work = Work::begin(proc);
     // First the steps that need no data of a program: reading them may wait for a lock of a program
     // that gets no CPU.
-    work.thaw(&owed);
+    work.thaw(&owed, Doomed::thaw);
     owed.take_in_members_of_cgroups(proc);
     for program in owed.programs.values().filter(|program| program.stopped_by_signal) {
         for process in program.tree.members(proc) {
@@ -137,7 +137,9 @@ pub fn restore(journal: &Journal, proc: &Proc) -> Restored {
 fn restore_once(journal: &Journal, proc: &Proc) -> Restored {
     let mut owed = Owed::of(journal);
     let mut work = Work::begin(proc);
-    work.thaw(&owed);
+    work.thaw(&owed, Doomed::thaw_all);
+    // What cannot be done shows when a cgroup cannot be removed.
+    let _ = owed.cgroups.iter().rev().map(Doomed::pass_nothing_on).fold(Ok(()), Result::and);
     for (dir, added) in owed.controllers.iter().rev() {
         // A cgroup accepts processes again only when it enables no controllers.
         work.expect(pass_on_no_more(dir, added));
@@ -188,10 +190,9 @@ impl<'a> Work<'a> {
         }
     }
 
-    fn thaw(&mut self, owed: &Owed) {
+    fn thaw(&mut self, owed: &Owed, thaw: fn(&Doomed) -> Result<(), FileError>) {
         for cgroup in &owed.cgroups {
-            let thawed = cgroup.thaw();
-            self.expect(thawed);
+            self.expect(thaw(cgroup));
             let evened_out = cgroup.even_out();
             self.expect(evened_out);
         }
@@ -208,7 +209,7 @@ impl<'a> Work<'a> {
         for cgroup in &owed.cgroups {
             let mut moved = 0;
             // Failures here show when the cgroup cannot be removed.
-            let _ = (cgroup.thaw(), cgroup.evacuate(&mut moved));
+            let _ = (cgroup.thaw_all(), cgroup.evacuate(&mut moved));
             self.done.moved += moved;
             busy |= moved > 0;
         }
