@@ -33,7 +33,7 @@ pub use dir::{Dir, PROBE, Version};
 pub use find::{Hierarchies, Hierarchy};
 pub use freeze::FreezeSwitch;
 pub use mark::Mark;
-pub use real_time::grant_real_time;
+pub use real_time::{grant_real_time, real_time_budget, real_time_left};
 pub use weight::{WeightSwitch, can_be_idle, even_out, weigh_as_threads};
 
 /// The start of the name of a run's cgroup; the number of its cosched follows.

@@ -494,7 +494,18 @@ fn a_real_time_class_can_be_chosen_as_without_cosched() {
     if !Command::new("sh").args(["-c", choose]).status().unwrap().success() {
         return skip("this user may not choose a real-time class");
     }
-    let [a, b] = ["a", "b"].map(|name| program(name, "threads = 1", choose));
-    let result = place.run(&[a, b], "").ended().with(0).result();
+    // All at once, beside two other runs, which have budgets, too.
+    let others = [(); 2].map(|()| Place::new());
+    let keep = ["run", "--", "sh", "-c", "echo yes > there; sleep 3", ":::", "sleep", "3"];
+    let runs = others.each_ref().map(|other| other.cosched(&keep));
+    eventually("two runs", || others.iter().all(|other| other.read("there").ends_with('\n')));
+    let names: Vec<String> = (0..12).map(|i| format!("p{i}")).collect();
+    let hold = "chrt -f 1 sleep 0.5";
+    let programs: Vec<String> =
+        names.iter().map(|name| program(name, "threads = 1", hold)).collect();
+    let result = place.run(&programs, "").ended().with(0).result();
     assert_eq!(result.backends.pinning, "none, turns by weight");
+    for run in runs {
+        run.ended().with(0);
+    }
 }

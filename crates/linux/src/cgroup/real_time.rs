@@ -2,10 +2,10 @@
 //!
 //! Where the kernel has `CONFIG_RT_GROUP_SCHED`, each group has a budget for its threads of the
 //! classes FIFO and RR. A new group has none: no thread in it may choose such a class, and none
-//! with such a class may join. The run's group therefore gets half of the budget above it, and each
-//! program an eighth of the run's, or less where that is taken. A program may get less than it
-//! would alone (usually 95 % of each CPU). A program with real-time threads that need more leaves
-//! nothing to others anyway.
+//! with such a class may join. The run's group therefore gets half of what other groups have left
+//! of the budget above it, so that a further run finds some, too. Its programs get equal parts, an
+//! eighth at most. A program may get less than it would alone (usually 95 % of each CPU). A program
+//! with real-time threads that need more leaves nothing to others anyway.
 
 use super::dir::Dir;
 
@@ -14,11 +14,21 @@ const BUDGET: &str = "cpu.rt_runtime_us";
 /// Less than this is useless.
 const LEAST: i64 = 1000;
 
-/// Gives a group a part of the budget of the one above it, or the most that is left. Nothing
-/// happens where groups have no budgets.
-pub fn grant_real_time(dir: &Dir, above: &Dir, part: i64) {
-    let Ok(all) = above.read(BUDGET) else { return };
-    let mut budget = all.trim().parse().unwrap_or(0) / part;
+/// The budget of a group, microseconds; `None`: groups have no budgets.
+pub fn real_time_budget(dir: &Dir) -> Option<i64> {
+    dir.read(BUDGET).ok()?.trim().parse().ok()
+}
+
+/// What the groups below have left of a group's budget; `None`: groups have no budgets.
+pub fn real_time_left(dir: &Dir) -> Option<i64> {
+    let all = real_time_budget(dir)?;
+    let below = dir.children().unwrap_or_default();
+    Some(all - below.iter().filter_map(real_time_budget).sum::<i64>())
+}
+
+/// Gives a group a budget, or the most that is left. Nothing happens where groups have no budgets.
+pub fn grant_real_time(dir: &Dir, budget: Option<i64>) {
+    let Some(mut budget) = budget else { return };
     while budget >= LEAST && dir.write(BUDGET, &budget.to_string()).is_err() {
         budget /= 2;
     }
@@ -36,11 +46,13 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let above = Dir::new(root.path(), Version::V1);
         let dir = above.create_child("p").unwrap();
-        grant_real_time(&dir, &above, 2);
+        grant_real_time(&dir, real_time_left(&above));
         assert!(!dir.has(BUDGET));
         fs::write(root.path().join(BUDGET), "950000\n").unwrap();
         fs::write(root.path().join("p").join(BUDGET), "0\n").unwrap();
-        grant_real_time(&dir, &above, 2);
-        assert_eq!(dir.read(BUDGET).unwrap(), "475000");
+        assert_eq!(real_time_left(&above), Some(950_000));
+        grant_real_time(&dir, Some(475_000));
+        assert_eq!(real_time_budget(&dir), Some(475_000));
+        assert_eq!(real_time_left(&above), Some(475_000), "for a further run");
     }
 }

@@ -81,6 +81,9 @@ const DELEGATE: &str = "`cosched doctor` names a remedy; or leave the option out
 /// to try out.
 const OWN_CGROUPS: usize = 3;
 
+/// A program gets such a part of the run's budget for real-time threads at most.
+const LEAST_PARTS: usize = 8;
+
 /// The cgroups of a run.
 #[derive(Debug)]
 pub struct RunCgroups {
@@ -89,6 +92,8 @@ pub struct RunCgroups {
     share: Option<ShareBackend>,
     /// Whether programs take turns by weight; `Err`: why not, where it was requested.
     by_weight: Result<bool, String>,
+    /// How many programs there are.
+    programs: usize,
     bases: Vec<Base>,
     /// The mark of the leaf into which cosched has stepped down.
     leaf: Option<Mark>,
@@ -150,6 +155,7 @@ impl RunCgroups {
             pinning,
             share: None,
             by_weight: Ok(false),
+            programs,
             bases: Vec::new(),
             leaf: None,
         };
@@ -253,7 +259,9 @@ impl RunCgroups {
                 cgroups.cpuset = Some(dir.clone());
             }
             if base.roles.contains(&Role::Share) {
-                cgroup::grant_real_time(&dir, &base.dir, 8);
+                let of_run = cgroup::real_time_budget(&base.dir);
+                let parts = self.programs.max(LEAST_PARTS) as i64;
+                cgroup::grant_real_time(&dir, of_run.map(|all| all / parts));
                 cgroups.share = Some(dir.clone());
             }
             cgroups.all.push(dir);
@@ -313,7 +321,10 @@ impl RunCgroups {
         try_out(tree, kind, log)?.map_err(|why| not_here(why.to_string()))?;
         self.claim(Some(tree), kind, role, log)?;
         for base in self.bases.iter().filter(|base| base.roles.contains(&Role::Share)) {
-            cgroup::grant_real_time(&base.dir, &tree.own, 2);
+            cgroup::grant_real_time(
+                &base.dir,
+                cgroup::real_time_left(&tree.own).map(|all| all / 2),
+            );
         }
         Ok(())
     }
