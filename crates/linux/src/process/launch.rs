@@ -25,6 +25,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use cosched_core::CpuSet;
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
@@ -318,5 +319,25 @@ fn open_file(path: &Path, append: bool) -> io::Result<File> {
     if found.is_file() && !(append && is_own) {
         return Err(io::ErrorKind::AlreadyExists.into());
     }
+    // The program gets this open file. Few programs expect that a full terminal refuses a write:
+    // their output would be lost.
+    let flags = fcntl_getfl(&file)?;
+    fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A write to a full terminal would fail otherwise.
+    #[test]
+    fn writes_to_a_device_wait_until_it_takes_them() {
+        for append in [false, true] {
+            let file = open_file(Path::new("/dev/null"), append).unwrap();
+            let flags = fcntl_getfl(&file).unwrap();
+            assert!(!flags.contains(OFlags::NONBLOCK), "{flags:?}");
+            assert_eq!(flags.contains(OFlags::APPEND), append, "{flags:?}");
+        }
+    }
 }
