@@ -155,6 +155,17 @@ fn every_signal_has_its_default_effect_and_none_is_blocked() {
     assert_eq!(masks, [0, 0], "{written}");
 }
 
+/// The shim itself ignores SIGPIPE and SIGTSTP, but not the others.
+#[test]
+fn a_program_ignores_the_signals_that_its_order_names() {
+    let ignored = vec![libc::SIGPIPE, libc::SIGXFSZ, libc::SIGTSTP, libc::SIGUSR1];
+    let expected = ignored.iter().fold(0_u64, |all, signal| all | 1_u64 << (signal - 1));
+    let order = LaunchOrder { ignored, ..script("grep SigIgn /proc/self/status") };
+    let written = output_of(order);
+    let mask = u64::from_str_radix(written["SigIgn:".len()..].trim(), 16).unwrap();
+    assert_eq!(mask, expected, "{written}");
+}
+
 #[test]
 fn two_outputs_in_one_file_and_appending_lose_nothing() {
     let folder = tempfile::tempdir().unwrap();

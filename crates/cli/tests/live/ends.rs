@@ -102,6 +102,33 @@ fn an_ignored_hangup_ends_neither_cosched_nor_its_programs() {
     place.nothing_is_left_of(&ended);
 }
 
+/// A unit of systemd ignores SIGPIPE by default.
+#[test]
+fn programs_ignore_the_signals_that_coscheds_caller_ignores() {
+    let place = Place::new();
+    let tells = "sed -n 's/^SigIgn:\t//p' /proc/self/status > found";
+    place.write("jobs.toml", program("a", "", tells));
+    let executable = place.executable.to_str().unwrap();
+    let found = |arguments: &[&str]| {
+        let ignores = "trap '' PIPE XFSZ TSTP TTIN TTOU USR1; exec \"$@\"";
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", ignores, "sh"]).args(arguments);
+        super::support::Cosched::start(command, &place).ended().with(0);
+        place.read("found")
+    };
+    let directly = found(&["sh", "-c", tells]);
+    let mask = u64::from_str_radix(directly.trim(), 16).unwrap();
+    assert_eq!(mask & 0x1381200, 0x1381200, "{directly}");
+    for arguments in [
+        &["run", "jobs.toml", "--out", "out"][..],
+        &["exec", "--policy", "faithful", "--", "sh", "-c", tells],
+        &["stat", "--", "sh", "-c", tells],
+    ] {
+        place.write("found", "");
+        assert_eq!(found(&[&[executable][..], arguments].concat()), directly, "{arguments:?}");
+    }
+}
+
 #[test]
 fn ctrl_c_ends_the_programs_and_cosched_with_130() {
     ended_by(Signal::INT, 130, "SIGINT");

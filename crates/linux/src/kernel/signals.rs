@@ -8,6 +8,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use cosched_core::Interruption;
 use rustix::process::Signal;
@@ -26,6 +27,14 @@ pub const INTERRUPTIONS: [(i32, Interruption); 7] = [
 /// The kernel's `struct sigaction` for the default effect: handler, flags, restorer and mask are
 /// zero.
 const DEFAULT_ACTION: [u64; 4] = [0; 4];
+/// The `struct sigaction` that ignores a signal.
+const IGNORING_ACTION: [u64; 4] = [libc::SIG_IGN as u64, 0, 0, 0];
+
+/// The largest number of a signal.
+const LAST: i32 = 64;
+
+/// The signals that this process ignored when it was started, one [`bit`] each.
+static IGNORED_AT_START: AtomicU64 = AtomicU64::new(0);
 
 /// The meaning of a signal, if it is one of [`INTERRUPTIONS`].
 pub fn interruption(signal: i32) -> Option<Interruption> {
@@ -37,10 +46,22 @@ pub fn number(by: Interruption) -> Option<i32> {
     INTERRUPTIONS.iter().find(|(_, one)| *one == by).map(|(number, _)| *number)
 }
 
-/// The signals of [`INTERRUPTIONS`] that this process ignores because its caller did (`nohup`). The
+/// The signals that this process ignored when it was started, because its caller did (`nohup`). The
 /// programs that it starts ignore them, too.
 pub fn ignored() -> Vec<i32> {
-    INTERRUPTIONS.iter().map(|(signal, _)| *signal).filter(|signal| is_ignored(*signal)).collect()
+    let found = IGNORED_AT_START.load(Ordering::Relaxed);
+    (1..=LAST).filter(|signal| found & bit(*signal) != 0).collect()
+}
+
+/// Records which signals are ignored. Rust's runtime ignores SIGPIPE before `main`, and cosched
+/// handles others in `main`, so this has to come earlier.
+pub(crate) fn record_ignored() {
+    let found = (1..=LAST).filter(|signal| is_ignored(*signal)).map(bit);
+    IGNORED_AT_START.store(found.fold(0, |all, one| all | one), Ordering::Relaxed);
+}
+
+fn bit(signal: i32) -> u64 {
+    1 << (signal - 1)
 }
 
 pub(crate) fn is_ignored(signal: i32) -> bool {
@@ -98,7 +119,7 @@ pub fn send_to_thread(pid: i32, tid: i32, signal: Signal) -> bool {
     unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, signal.as_raw()) == 0 }
 }
 
-/// Gives every signal its default effect, except for some that stay ignored, and blocks none, as a
+/// Gives every signal its default effect, except for some that are ignored, and blocks none, as a
 /// program expects at its start.
 ///
 /// Allocates nothing and takes no lock, so it may run between `fork` and `exec`.
@@ -107,23 +128,39 @@ pub fn send_to_thread(pid: i32, tid: i32, signal: Signal) -> bool {
 /// When the kernel refuses to change the mask.
 pub fn reset(ignored: &[i32]) -> io::Result<()> {
     for signal in (1..=libc::SIGRTMAX()).filter(|signal| !ignored.contains(signal)) {
-        // SAFETY: the kernel reads the action, of which all four words are there, and writes
-        // nothing. It refuses KILL and STOP, which are at their default. The C library would refuse
-        // 32 and 33, too.
-        unsafe {
-            let (none, set) = (std::ptr::null_mut::<u64>(), size_of::<u64>());
-            libc::syscall(libc::SYS_rt_sigaction, signal, DEFAULT_ACTION.as_ptr(), none, set);
-        }
+        set_action(signal, &DEFAULT_ACTION);
     }
+    ignore_all(ignored);
     unblock()
 }
 
-/// Blocks no signal in what this command will start, whatever the caller waits for by then (see
-/// [`poll`](crate::kernel::poll)).
-pub fn unblock_in(command: &mut Command) -> &mut Command {
+/// Ignores these signals, which this process may handle until now. As safe between `fork` and
+/// `exec` as [`reset`].
+pub(crate) fn ignore_all(signals: &[i32]) {
+    signals.iter().for_each(|signal| set_action(*signal, &IGNORING_ACTION));
+}
+
+fn set_action(signal: i32, action: &[u64; 4]) {
+    // SAFETY: the kernel reads the action, of which all four words are there, and writes nothing.
+    // The action runs no code of ours. The kernel refuses KILL and STOP, which are at their
+    // default. The C library would refuse 32 and 33, too.
+    unsafe {
+        let (none, set) = (std::ptr::null_mut::<u64>(), size_of::<u64>());
+        libc::syscall(libc::SYS_rt_sigaction, signal, action.as_ptr(), none, set);
+    }
+}
+
+/// Has what this command will start ignore these signals, and block none, whatever the caller waits
+/// for by then (see [`poll`](crate::kernel::poll)). A [`Command`] by itself gives SIGPIPE its
+/// default effect.
+pub fn set_in(command: &mut Command, ignored: Vec<i32>) -> &mut Command {
+    let set = move || {
+        ignore_all(&ignored);
+        unblock()
+    };
     // SAFETY: between `fork` and `exec` this makes system calls only; it allocates nothing and
     // takes no lock.
-    unsafe { command.pre_exec(unblock) }
+    unsafe { command.pre_exec(set) }
 }
 
 /// Blocks no signal; the rest stays as it is. As safe between `fork` and `exec` as [`reset`].
@@ -152,5 +189,24 @@ pub fn unblock_all_but(blocked: Option<i32>) -> io::Result<()> {
     match refused {
         0 => Ok(()),
         errno => Err(io::Error::from_raw_os_error(errno)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `Command` itself resets SIGPIPE, and a handler is replaced by the default at `exec`.
+    #[test]
+    fn a_started_command_ignores_the_given_signals() {
+        let given = [libc::SIGPIPE, libc::SIGXFSZ, libc::SIGTTOU, libc::SIGCHLD];
+        let mut command = Command::new("sed");
+        command.args(["-n", "s/^SigIgn:\t//p", "/proc/self/status"]);
+        let output = set_in(&mut command, given.to_vec()).output().unwrap();
+        let mask = String::from_utf8(output.stdout).unwrap();
+        let mask = u64::from_str_radix(mask.trim(), 16).unwrap();
+        for signal in given {
+            assert_ne!(mask & bit(signal), 0, "{signal}: {mask:x}");
+        }
     }
 }

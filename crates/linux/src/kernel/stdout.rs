@@ -1,10 +1,13 @@
 //! Whether this process was started without a standard output: it is closed, or only to be read.
+//! The signals that its caller ignores are recorded here, too.
 //!
 //! Before `main`, Rust's runtime opens `/dev/null` in the place of a closed descriptor. A result
 //! that is written there is lost without an error. Only code that runs earlier sees the difference.
 //! Errors of a descriptor that cannot be written to are swallowed, too.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::kernel::signals;
 
 static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
@@ -24,4 +27,5 @@ extern "C" fn look() {
     let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFL) };
     let is_closed = flags == -1 || flags & libc::O_ACCMODE == libc::O_RDONLY;
     WAS_CLOSED.store(is_closed, Ordering::Relaxed);
+    signals::record_ignored();
 }

@@ -118,6 +118,7 @@ impl Linux {
             opened => opened.and_then(Result::ok),
         };
         let (found, files) = (self.punctual.found(), self.open_files.found());
+        let ignored = signals::ignored();
         let mut command = Command::new(&order.executable);
         if let Some((name, arguments)) = order.argv.split_first() {
             command.arg0(name).args(arguments);
@@ -134,6 +135,7 @@ impl Linux {
                     let _ = sched_attr::set(0, found);
                 }
                 files.set()?;
+                signals::ignore_all(&ignored);
                 signals::unblock()
             });
         }

@@ -54,8 +54,8 @@ pub struct Spec {
     pub stderr: OutputTo,
 }
 
-/// What the shim is told. The program gets a process group of its own, and every signal at its
-/// default.
+/// What the shim is told. The program gets a process group of its own. Every signal that is not
+/// [ignored](LaunchOrder::ignored) has its default effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchOrder {
     /// The file to execute; taken relative to `cwd`, and not searched for if it has a slash.

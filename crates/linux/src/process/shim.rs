@@ -259,6 +259,7 @@ fn become_the_command(order: &LaunchOrder, born_in: bool, pipes: &Pipes) -> (Sta
     if !order.new_session {
         command.process_group(0);
     }
+    signals::set_in(&mut command, order.ignored.clone());
     (StartStep::Command, command.exec())
 }
 

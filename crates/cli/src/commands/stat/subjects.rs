@@ -137,7 +137,8 @@ impl Subjects {
         monitor.add(0, own).map_err(Failure::broken)?;
         // There is no other thread here: this one starts the program.
         counted.about_to_start(Process::find(proc, own).map_err(Failure::broken)?);
-        let child = signals::unblock_in(Command::new(&command[0]).args(&command[1..]))
+        let mut started = Command::new(&command[0]);
+        let child = signals::set_in(started.args(&command[1..]), signals::ignored())
             .spawn()
             .map_err(|error| Failure::Input(format!("cannot start {}: {error}", command[0])))?;
         let file = Path::new(&command[0]).file_name();
