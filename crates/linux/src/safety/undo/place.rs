@@ -6,7 +6,7 @@
 //! there first; so a private folder of this user counts under any name that begins like ours, and
 //! where the first name is taken, one that cannot be guessed is added to it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 
 const RUN_USER: &str = "/run/user";
 const TMP: &str = "/tmp";
+/// What the names of the folders in `/tmp` begin with; the user's number follows.
+const NAME: &str = "cosched-";
 /// More than several starts at once leave.
 const MOST_OF_A_USER: usize = 4;
 
@@ -82,21 +84,38 @@ fn own_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Of each user at most [`MOST_OF_A_USER`] in `/tmp`: any number can be made there.
+/// At most [`MOST_OF_A_USER`] of each user in `/tmp`: any number can be made there. Any user can
+/// also make files there that are named after many users, so `/tmp` is listed only once.
 fn folders_of_all(run_user: &Path, tmp: &Path) -> Vec<PathBuf> {
     let usual = entries(run_user).map(|entry| entry.path().join("cosched"));
     let is_private = |folder: &PathBuf| {
         fs::symlink_metadata(folder).is_ok_and(|found| is_private(folder, found.uid()))
     };
-    let users: BTreeSet<u32> = entries(tmp)
-        .filter_map(|entry| {
-            let name = entry.file_name().into_string().ok()?;
-            name.strip_prefix("cosched-")?.split('.').next()?.parse().ok()
-        })
-        .collect();
-    let others =
-        users.into_iter().flat_map(|uid| in_tmp(uid, tmp).into_iter().take(MOST_OF_A_USER));
-    usual.filter(is_private).chain(others).collect()
+    usual.filter(is_private).chain(in_tmp_of_all(tmp)).collect()
+}
+
+/// Every user's first folders in `/tmp`, by user and name.
+fn in_tmp_of_all(tmp: &Path) -> Vec<PathBuf> {
+    let mut found: BTreeMap<u32, BTreeSet<PathBuf>> = BTreeMap::new();
+    for entry in entries(tmp) {
+        let Some(uid) = entry.file_name().to_str().and_then(user_in) else { continue };
+        let folder = entry.path();
+        if is_private(&folder, uid) {
+            let of_user = found.entry(uid).or_default();
+            of_user.insert(folder);
+            if of_user.len() > MOST_OF_A_USER {
+                of_user.pop_last();
+            }
+        }
+    }
+    found.into_values().flatten().collect()
+}
+
+/// The user that a folder in `/tmp` is named after.
+fn user_in(name: &str) -> Option<u32> {
+    let uid = name.strip_prefix(NAME)?.split('.').next()?;
+    let number: u32 = uid.parse().ok()?;
+    (first_name(number) == format!("{NAME}{uid}")).then_some(number)
 }
 
 fn folders_of(uid: u32, run_user: &Path, tmp: &Path) -> Vec<PathBuf> {
@@ -121,7 +140,7 @@ fn in_tmp(uid: u32, tmp: &Path) -> Vec<PathBuf> {
 }
 
 fn first_name(uid: u32) -> String {
-    format!("cosched-{uid}")
+    format!("{NAME}{uid}")
 }
 
 fn entries(folder: &Path) -> impl Iterator<Item = fs::DirEntry> {
@@ -214,7 +233,9 @@ fn is_private(folder: &Path, uid: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::os::unix::fs::symlink;
+    use std::time::Instant;
 
     use super::*;
 
@@ -260,6 +281,44 @@ mod tests {
         assert_eq!(in_tmp(own, &tmp), ours);
         assert_eq!(folders_of_all(&run, &tmp), [vec![usual], ours.to_vec()].concat());
         assert!(in_tmp(own + 1, &tmp).is_empty());
+    }
+
+    #[test]
+    fn only_the_first_folders_of_another_user_are_looked_into() {
+        let (tmp, own) = (tempfile::tempdir().unwrap(), own_uid());
+        let make = |name: String| {
+            DirBuilder::new().mode(0o700).create(tmp.path().join(&name)).unwrap();
+            tmp.path().join(name)
+        };
+        let ours: Vec<PathBuf> =
+            (1..10).rev().map(|end| make(format!("cosched-{own}.{end}"))).collect();
+        // No name of ours has a sign or leading zeros.
+        for before in ["0", "+"] {
+            make(format!("cosched-{before}{own}"));
+        }
+        let first: Vec<PathBuf> = ours.into_iter().rev().take(MOST_OF_A_USER).collect();
+        assert_eq!(folders_of_all(Path::new("/not/there"), tmp.path()), first);
+    }
+
+    /// Any user can make files with such names.
+    #[test]
+    fn names_of_many_users_in_tmp_take_no_long_search() {
+        let tmp = tempfile::tempdir().unwrap();
+        for uid in 0..2000 {
+            File::create(tmp.path().join(first_name(uid))).unwrap();
+        }
+        let quickest = |act: &dyn Fn()| {
+            let took = (0..3).map(|_| {
+                let begun = Instant::now();
+                act();
+                begun.elapsed()
+            });
+            took.min().unwrap()
+        };
+        let lists = || (0..100).for_each(|_| assert_eq!(entries(tmp.path()).count(), 2000));
+        let finds = || assert!(folders_of_all(Path::new("/not/there"), tmp.path()).is_empty());
+        let (listings, search) = (quickest(&lists), quickest(&finds));
+        assert!(search < listings, "{search:?}, and 100 listings {listings:?}");
     }
 
     /// Such a folder locks no user out: another one is made.
