@@ -17,7 +17,7 @@ use cosched_linux::clients::onlookers;
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::kernel::sched_attr::{self, SchedAttr, default_slice};
 use cosched_linux::process::tree::Process;
-use cosched_linux::safety::undo::{self, Held, Record};
+use cosched_linux::safety::undo::{self, Held, LogError, Record};
 use serde::Serialize;
 
 use crate::args::pid;
@@ -79,7 +79,13 @@ pub(crate) fn detach(args: &DetachArgs) -> Result<ExitCode, Failure> {
     })?;
     let (folder, held) = find(args.pid, &name, &proc)?;
     let owner = held.owner.pid;
-    let owed = held.owed(&proc);
+    let unseen = |error: LogError| {
+        Failure::broken(format!(
+            "{error}; without it, this command cannot see what process {owner} restores. \
+             `cosched top {owner}` shows the programs that it still schedules"
+        ))
+    };
+    let owed = held.owed(&proc).map_err(unseen)?;
     let refused = |error: std::io::Error| {
         Failure::Broken(format!(
             "process {owner} schedules it, and takes no requests ({error}): only `run`, `exec` and \
@@ -90,7 +96,7 @@ pub(crate) fn detach(args: &DetachArgs) -> Result<ExitCode, Failure> {
     let mut socket = onlookers::connect_to(&socket_of(&folder, owner as u32)).map_err(refused)?;
     socket.write_all(WrittenRequest::detach(args.pid).line().as_bytes()).map_err(refused)?;
     let until = Instant::now() + PATIENCE;
-    while !held.owed(&proc).is_empty() {
+    while !held.owed(&proc).map_err(unseen)?.is_empty() {
         if Instant::now() > until {
             return Err(Failure::Broken(format!(
                 "process {owner} has not detached it within {} s; it may be stopped, or unable to \

@@ -18,7 +18,7 @@ use cosched_core::ProgramId;
 use rustix::fs::{FlockOperation, flock};
 
 use super::journal::Journal;
-use super::lines::length;
+use super::lines::{LARGEST, length};
 use super::log::{Log, LogError, open, owner};
 use super::owed::Owed;
 use super::record::Record;
@@ -48,6 +48,8 @@ pub struct Held {
     tree: Tree,
     /// The user of the processes that it can have; `None`: any user.
     only_of: Option<u32>,
+    /// How much of its log is read, in bytes.
+    most: u64,
 }
 
 impl Held {
@@ -84,6 +86,7 @@ impl Held {
                 program,
                 tree: owed.tree,
                 only_of: (!changes_any).then_some(user),
+                most: if is_own { LARGEST } else { MOST_OF_ANOTHER },
             }));
         }
         Ok(held)
@@ -102,14 +105,20 @@ impl Held {
         self.members(proc).iter().any(|process| process.pid == pid)
     }
 
-    /// The changes that its cosched has not undone yet; empty once the program is detached.
-    pub fn owed(&self, proc: &Proc) -> Vec<Record> {
-        let journal = Log::load(&self.log, proc).unwrap_or_default();
-        Journal::records(&journal)
-            .iter()
-            .filter(|record| record.program() == Some(self.program))
-            .cloned()
-            .collect()
+    /// The changes that its cosched has not undone yet; empty once the program is detached, or the
+    /// log is removed.
+    ///
+    /// # Errors
+    /// When the log cannot be read, or another user has made it too large.
+    pub fn owed(&self, proc: &Proc) -> Result<Vec<Record>, LogError> {
+        let read = open(&self.log).and_then(|file| Log::read_at_most(&file, self.most, proc));
+        let error = |source| LogError { action: "read", path: self.log.clone(), source };
+        let journal = match read.map_err(error) {
+            Err(error) if error.is_gone() => Journal::default(),
+            read => read?,
+        };
+        let is_its = |record: &&Record| record.program() == Some(self.program);
+        Ok(journal.records().iter().filter(is_its).cloned().collect())
     }
 }
 
@@ -159,11 +168,15 @@ mod tests {
         let [held] = &all()[..] else { panic!("{:?}", all()) };
         assert!(held.includes(pid, &proc) && !held.includes(1, &proc));
         assert_eq!((held.owner.pid, held.program), (std::process::id() as i32, program));
-        assert_eq!(held.owed(&proc), [Record::Main { program, process }]);
+        assert_eq!(held.owed(&proc).unwrap(), [Record::Main { program, process }]);
+        // The log of another user, who has filled it meanwhile.
+        let of_another = Held { most: 10, ..held.clone() };
+        let too_large = of_another.owed(&proc).unwrap_err().to_string();
+        assert!(too_large.contains("more than 10 bytes"), "{too_large}");
         log.note(Record::Gone { program }).unwrap();
-        assert_eq!((held.owed(&proc), all().len()), (vec![], 0));
+        assert_eq!((held.owed(&proc).unwrap(), all().len()), (vec![], 0));
         log.delete().unwrap();
-        assert_eq!(held.owed(&proc), []);
+        assert_eq!(held.owed(&proc).unwrap(), []);
         child.kill().unwrap();
         child.wait().unwrap();
     }

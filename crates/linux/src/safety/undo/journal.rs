@@ -5,7 +5,9 @@
 //! record, not one per quantum. The journal is therefore small however long cosched runs, and knows
 //! which announcements are new.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+
+use cosched_core::{CpuSet, ProgramId};
 
 use super::record::Record;
 use crate::process::tree::Process;
@@ -16,6 +18,8 @@ pub struct Journal {
     records: Vec<Record>,
     /// Their keys, to find them fast.
     keys: HashSet<String>,
+    /// The masks in the records of threads' own masks: each thread has one such record at most.
+    own_masks: HashMap<(ProgramId, Process), CpuSet>,
     /// How many lines of the log cannot be read.
     damaged: usize,
 }
@@ -75,12 +79,12 @@ impl Journal {
             Record::MovedApart => self.strike(is_move),
             // Of a thread's own masks, the last one is valid.
             Record::UserMask { program, thread, mask } => {
-                self.strike(|known| match known {
-                    Record::UserMask { program: owner, thread: of, mask: before } => {
-                        (owner, of) == (program, thread) && before != mask
-                    }
-                    _ => false,
-                });
+                let (of, mask) = ((*program, *thread), *mask);
+                // Most threads have no earlier one, and a log may have many of them.
+                if self.own_masks.get(&of).is_some_and(|before| *before != mask) {
+                    self.strike(|known| own_mask_of(known) == Some(of));
+                }
+                self.own_masks.insert(of, mask);
                 self.take_in(record);
             }
             _ => self.take_in(record),
@@ -115,11 +119,14 @@ impl Journal {
     }
 
     fn strike(&mut self, mut matches: impl FnMut(&Record) -> bool) {
-        let keys = &mut self.keys;
+        let (keys, own_masks) = (&mut self.keys, &mut self.own_masks);
         self.records.retain(|known| {
             let stays = !matches(known);
             if !stays {
                 keys.remove(&key(known));
+                if let Some(of) = own_mask_of(known) {
+                    own_masks.remove(&of);
+                }
             }
             stays
         });
@@ -128,6 +135,14 @@ impl Journal {
 
 fn is_move(record: &Record) -> bool {
     matches!(record, Record::MovesApart { .. })
+}
+
+/// The program and the thread that a record of a thread's own mask is about.
+fn own_mask_of(record: &Record) -> Option<(ProgramId, Process)> {
+    match record {
+        Record::UserMask { program, thread, .. } => Some((*program, *thread)),
+        _ => None,
+    }
 }
 
 /// The identity of a record: its text, since not all of its values can be hashed.
@@ -145,7 +160,9 @@ impl FromIterator<Record> for Journal {
 
 #[cfg(test)]
 mod tests {
-    use cosched_core::{CpuSet, Nanos, ProgramId};
+    use std::time::Instant;
+
+    use cosched_core::Nanos;
 
     use super::*;
     use crate::kernel::sched_attr::{SchedAttr, SchedPolicy};
@@ -227,6 +244,41 @@ mod tests {
         assert!(!journal.is_news(&mask(1, 8)) && journal.is_news(&mask(1, 2)));
         journal.add(mask(1, 2));
         assert_eq!(journal.records(), [mask(2, 2), mask(1, 2)]);
+    }
+
+    #[test]
+    fn a_thread_of_a_program_that_was_gone_may_take_any_mask() {
+        let mask = |cpus| Record::UserMask {
+            program: P,
+            thread: Process { pid: 1, start_time: 1 },
+            mask: CpuSet::first(cpus),
+        };
+        let mut journal = Journal::default();
+        for cpus in [2, 2, 8] {
+            journal.add(mask(cpus));
+            assert_eq!(journal.records(), [mask(cpus)]);
+            journal.add(Record::Gone { program: P });
+            assert_eq!(journal.records(), []);
+        }
+    }
+
+    /// Another user can fill a log with them.
+    #[test]
+    fn masks_of_many_threads_are_read_as_fast_as_other_records() {
+        let read = |record: &dyn Fn(Process) -> Record| {
+            let took = (0..3).map(|_| {
+                let begun = Instant::now();
+                let records = (0..20_000).map(|pid| record(Process { pid, start_time: 1 }));
+                assert_eq!(records.collect::<Journal>().records().len(), 20_000);
+                begun.elapsed()
+            });
+            took.min().unwrap()
+        };
+        let mask = CpuSet::first(2);
+        let masks = read(&|thread| Record::UserMask { program: P, thread, mask });
+        let of = |thread| Move { program: P, thread, found: mask, set: mask };
+        let others = read(&|thread| Record::MovesApart { moves: vec![of(thread)] });
+        assert!(masks < 3 * others, "{masks:?}, and others {others:?}");
     }
 
     #[test]
