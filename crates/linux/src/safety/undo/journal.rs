@@ -160,8 +160,6 @@ impl FromIterator<Record> for Journal {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use cosched_core::Nanos;
 
     use super::*;
@@ -260,25 +258,6 @@ mod tests {
             journal.add(Record::Gone { program: P });
             assert_eq!(journal.records(), []);
         }
-    }
-
-    /// Another user can fill a log with them.
-    #[test]
-    fn masks_of_many_threads_are_read_as_fast_as_other_records() {
-        let read = |record: &dyn Fn(Process) -> Record| {
-            let took = (0..3).map(|_| {
-                let begun = Instant::now();
-                let records = (0..20_000).map(|pid| record(Process { pid, start_time: 1 }));
-                assert_eq!(records.collect::<Journal>().records().len(), 20_000);
-                begun.elapsed()
-            });
-            took.min().unwrap()
-        };
-        let mask = CpuSet::first(2);
-        let masks = read(&|thread| Record::UserMask { program: P, thread, mask });
-        let of = |thread| Move { program: P, thread, found: mask, set: mask };
-        let others = read(&|thread| Record::MovesApart { moves: vec![of(thread)] });
-        assert!(masks < 3 * others, "{masks:?}, and others {others:?}");
     }
 
     #[test]
