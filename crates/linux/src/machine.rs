@@ -312,6 +312,9 @@ impl Linux {
     /// When the log cannot be removed.
     pub fn close(mut self) -> Result<Restored, MachineError> {
         self.tell_barrier_stats();
+        for live in self.live.values_mut().chain(&mut self.leftovers) {
+            live.freezer.close_readers();
+        }
         let restored = undo::restore(self.log.journal(), &self.proc);
         self.dismiss_shims();
         self.finish_outputs();

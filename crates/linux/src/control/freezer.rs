@@ -31,6 +31,10 @@ use crate::process::tree::{Process, Tree};
 /// of them, the stop would have begun by itself.
 const MOST_LOOKS: usize = 64;
 
+/// How many threads of a process are read again and again without being opened each time. Each
+/// takes a file that cosched could need for something else.
+const MOST_READERS: usize = 8;
+
 /// How one program is stopped.
 #[derive(Debug)]
 pub enum Freezer {
@@ -101,6 +105,13 @@ impl Freezer {
             Freezer::Signals(stopper) => stopper.thaw(proc),
         }
     }
+
+    /// Closes the files with which it checks whether threads have stopped: undoing needs some.
+    pub fn close_readers(&mut self) {
+        if let Freezer::Signals(stopper) = self {
+            stopper.stopped.iter_mut().for_each(|one| one.pending.clear());
+        }
+    }
 }
 
 fn refusal(errno: Errno) -> Refusal {
@@ -121,39 +132,59 @@ pub struct Stopper {
 #[derive(Debug)]
 struct StoppedProcess {
     process: Process,
-    /// Its threads, as far as they were listed.
-    seen: HashSet<i32>,
-    /// The threads that are not known to have stopped.
-    pending: Vec<StateReader>,
+    /// Its threads that have stopped or ended.
+    confirmed: HashSet<i32>,
+    /// Some of the others.
+    pending: Vec<(i32, StateReader)>,
 }
 
 impl StoppedProcess {
     fn new(process: Process) -> StoppedProcess {
-        StoppedProcess { process, seen: HashSet::new(), pending: Vec::new() }
+        StoppedProcess { process, confirmed: HashSet::new(), pending: Vec::new() }
     }
 
     /// Whether no thread can run another instruction of the program before it is continued. Each
     /// thread is checked until it has stopped. The list is read again until it holds no new thread.
     fn is_confirmed(&mut self, proc: &Proc) -> bool {
         loop {
-            self.pending.retain(|thread| !thread.state().is_ok_and(cannot_run));
+            let confirmed = &mut self.confirmed;
+            self.pending.retain(|(tid, reader)| {
+                let has_stopped = reader.state().is_ok_and(cannot_run);
+                if has_stopped {
+                    confirmed.insert(*tid);
+                }
+                !has_stopped
+            });
             if !self.pending.is_empty() {
                 return false;
             }
-            let threads = proc.threads(self.process.pid).unwrap_or_default();
-            let new: Vec<i32> = threads.into_iter().filter(|tid| self.seen.insert(*tid)).collect();
+            let threads = match proc.threads(self.process.pid) {
+                Ok(threads) => threads,
+                // Without that list, nothing is known of its threads.
+                Err(error) => return error.is_gone(),
+            };
+            let is_new = |tid: &i32| !self.confirmed.contains(tid);
+            let new: Vec<i32> = threads.into_iter().filter(is_new).collect();
             if new.is_empty() {
                 return true;
             }
             for tid in new {
                 match StateReader::open(proc, self.process.pid, tid) {
-                    Ok(reader) => self.pending.push(reader),
-                    Err(error) if error.is_gone() => {}
-                    // No more files may be opened: the state of this thread is not known yet.
+                    Ok(reader) if reader.state().is_ok_and(cannot_run) => {
+                        self.confirmed.insert(tid);
+                    }
+                    Ok(reader) => self.pending.push((tid, reader)),
+                    Err(error) if error.is_gone() => {
+                        self.confirmed.insert(tid);
+                    }
+                    // No more files may be opened: others must not lack these as well.
                     Err(_) => {
-                        self.seen.remove(&tid);
+                        self.pending.clear();
                         return false;
                     }
+                }
+                if self.pending.len() == MOST_READERS {
+                    return false;
                 }
             }
         }
@@ -179,13 +210,30 @@ impl Stopper {
         }
     }
 
-    /// Sends SIGSTOP to the processes that have not had it. Returns whether there were any.
+    /// Sends SIGSTOP to the processes that have not had it. Returns whether there were any, or may
+    /// be any.
     fn stop_newcomers(&mut self, tree: &Tree, proc: &Proc) -> Result<bool, Refusal> {
+        let (members, lack) = tree.read_members(proc);
+        Ok(self.stop(members, proc)? || lack.is_some())
+    }
+
+    /// Sends SIGSTOP to those of these processes that have not had it. Returns whether there were
+    /// any, or may be any.
+    fn stop(&mut self, members: Vec<Process>, proc: &Proc) -> Result<bool, Refusal> {
         let mut any = false;
-        for process in tree.members(proc) {
-            let known =
-                self.stopped.iter().any(|s| s.process == process) || self.others.contains(&process);
-            let Some(stat) = process.look(proc).filter(|_| !known) else { continue };
+        for process in members {
+            if self.stopped.iter().any(|s| s.process == process) || self.others.contains(&process) {
+                continue;
+            }
+            let stat = match process.check(proc) {
+                Ok(Some(stat)) => stat,
+                Ok(None) => continue,
+                // It is tried again at the next check.
+                Err(_) => {
+                    any = true;
+                    continue;
+                }
+            };
             match stat.state {
                 ProcState::Stopped => self.others.push(process),
                 ProcState::Traced => return Err(Refusal::Traced),

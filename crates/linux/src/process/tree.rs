@@ -53,22 +53,37 @@ impl Process {
     }
 
     /// Its present data; `None` once it has ended, even if it has not been waited for yet.
-    pub fn look(&self, proc: &Proc) -> Option<Stat> {
-        let stat = proc.stat(self.pid).ok()?;
-        (stat.start_time == self.start_time && !stat.state.has_ended()).then_some(stat)
+    ///
+    /// # Errors
+    /// When that is not known: the caller may open no more files, say.
+    pub fn check(&self, proc: &Proc) -> Result<Option<Stat>, FileError> {
+        let stat = if_there(proc.stat(self.pid))?;
+        Ok(stat.filter(|stat| self.is_alive_in(stat)))
     }
 
-    /// Whether it has not ended. This reads one thread's account: the account of a process costs as
-    /// much as it has threads.
+    /// Its present data; `None` once it has ended, or if that is not known.
+    pub fn look(&self, proc: &Proc) -> Option<Stat> {
+        self.check(proc).ok().flatten()
+    }
+
+    /// Whether it is not known to have ended. This reads one thread's account: the account of a
+    /// process costs as much as it has threads.
     pub fn is_there(&self, proc: &Proc) -> bool {
-        let stat = proc.thread_stat(self.pid, self.pid);
-        stat.is_ok_and(|stat| stat.start_time == self.start_time && !stat.state.has_ended())
+        match if_there(proc.thread_stat(self.pid, self.pid)) {
+            Ok(stat) => stat.is_some_and(|stat| self.is_alive_in(&stat)),
+            Err(_) => true,
+        }
+    }
+
+    fn is_alive_in(&self, stat: &Stat) -> bool {
+        stat.start_time == self.start_time && !stat.state.has_ended()
     }
 
     /// Sends a signal. Returns whether the process was there to get it.
     ///
     /// # Errors
-    /// When the caller may not send it (the process may have changed its user).
+    /// When the caller may not send it (the process may have changed its user), or cannot find out
+    /// whether this is still the right process.
     pub fn signal(&self, proc: &Proc, signal: Signal) -> Result<bool, Errno> {
         let Some(pid) = Pid::from_raw(self.pid) else { return Ok(false) };
         let handle = match pidfd_open(pid, PidfdFlags::empty()) {
@@ -77,8 +92,10 @@ impl Process {
         };
         // Checked after opening: if it is the right process now, the handle belongs to the right
         // one.
-        if self.look(proc).is_none() {
-            return Ok(false);
+        match self.check(proc) {
+            Ok(Some(_)) => {}
+            Ok(None) => return Ok(false),
+            Err(error) => return Err(error.errno().map_or(Errno::IO, Errno::from_raw_os_error)),
         }
         match pidfd_send_signal(&handle, signal) {
             Ok(()) => Ok(true),
@@ -100,20 +117,41 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// The present processes of the program, without those that have ended and were not waited for.
+    /// The present processes of the program, without those that have ended and were not waited for,
+    /// as far as they can be read.
     pub fn members(&self, proc: &Proc) -> Vec<Process> {
-        // A folder of /proc that cannot be read belongs to a process that has just ended.
-        let below = |root: Process| proc.descendants(root.pid).unwrap_or_default();
-        let pids: BTreeSet<i32> = match self.shim.filter(|shim| shim.look(proc).is_some()) {
-            Some(shim) => below(shim).into_iter().collect(),
+        self.read_members(proc).0
+    }
+
+    /// The present processes of the program, and why further ones may be missing: the caller may
+    /// open no more files, say.
+    pub fn read_members(&self, proc: &Proc) -> (Vec<Process>, Option<FileError>) {
+        let mut lack = None;
+        let is_alive = |process: &Process, lack: &mut Option<FileError>| {
+            or_note(process.check(proc), lack).is_some()
+        };
+        let shim = self.shim.filter(|shim| is_alive(shim, &mut lack));
+        let roots: Vec<Process> = match shim {
+            Some(shim) => vec![shim],
             None => {
-                let roots = self.main.iter().chain(&self.orphans);
-                let alive = roots.filter(|root| root.look(proc).is_some());
-                alive.flat_map(|root| below(*root).into_iter().chain([root.pid])).collect()
+                let roots = self.main.iter().chain(&self.orphans).copied();
+                roots.filter(|root| is_alive(root, &mut lack)).collect()
             }
         };
-        let stats = pids.into_iter().filter_map(|pid| proc.stat(pid).ok());
-        stats.filter(|stat| !stat.state.has_ended()).map(Process::from).collect()
+        let mut pids = BTreeSet::new();
+        for root in roots {
+            let below = or_note(if_there(proc.descendants(root.pid)), &mut lack);
+            pids.extend(below.unwrap_or_default());
+            if shim.is_none() {
+                pids.insert(root.pid);
+            }
+        }
+        let mut members = Vec::new();
+        for pid in pids {
+            let stat = or_note(if_there(proc.stat(pid)), &mut lack);
+            members.extend(stat.filter(|stat| !stat.state.has_ended()).map(Process::from));
+        }
+        (members, lack)
     }
 
     /// Whether a process belongs to the program. The search goes upwards: that costs a read for
@@ -194,6 +232,24 @@ impl Tree {
     }
 }
 
+/// What was read about a process; `None`: it has ended, or is hidden from this user, and so it is
+/// none that this user could stop.
+pub(crate) fn if_there<T>(read: Result<T, FileError>) -> Result<Option<T>, FileError> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(error) if error.is_gone() || error.is_denied() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// What was read; `None` also if it could not be read: the first such error is kept.
+fn or_note<T>(read: Result<Option<T>, FileError>, lack: &mut Option<FileError>) -> Option<T> {
+    read.unwrap_or_else(|error| {
+        lack.get_or_insert(error);
+        None
+    })
+}
+
 /// Whether a process is below another one; `None`: an ancestor has ended meanwhile.
 fn descends_from(proc: &Proc, pid: i32, root: i32) -> Option<bool> {
     let mut at = pid;
@@ -223,6 +279,29 @@ mod tests {
         assert_eq!(right.signal(&proc, Signal::TERM), Ok(true));
         assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGTERM));
         assert_eq!(right.signal(&proc, Signal::TERM), Ok(false));
+    }
+
+    /// That is what `/proc` looks like to a process that may open no more files.
+    #[test]
+    fn a_process_that_cannot_be_read_is_not_taken_for_ended() {
+        let root = tempfile::tempdir().unwrap();
+        let proc = Proc::new(root.path());
+        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+        let pid = child.id() as i32;
+        let process = Process { pid, start_time: 77 };
+        let tree = Tree { main: Some(process), ..Tree::default() };
+        assert!(!process.is_there(&proc));
+        assert_eq!(process.signal(&proc, Signal::KILL), Ok(false));
+        assert!(tree.read_members(&proc).1.is_none());
+        // A folder can be opened, and not be read as a file.
+        std::fs::create_dir_all(proc.folder(pid).join("stat")).unwrap();
+        std::fs::create_dir_all(proc.folder(pid).join(format!("task/{pid}/stat"))).unwrap();
+        assert!(process.is_there(&proc));
+        assert_eq!(process.signal(&proc, Signal::KILL), Err(Errno::ISDIR));
+        let (members, lack) = tree.read_members(&proc);
+        assert_eq!((members, lack.and_then(|e| e.errno())), (Vec::new(), Some(libc::EISDIR)));
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

@@ -149,6 +149,39 @@ fn a_thread_that_cannot_run_counts_as_stopped() {
 }
 
 #[test]
+fn a_freeze_of_many_threads_keeps_few_files_open() {
+    let mut stage = Stage::new();
+    let main = stage.start();
+    let threads: Vec<i32> = (0..40).map(|i| THIRD - i).collect();
+    threads.iter().for_each(|tid| stage.says(main, *tid, 'R'));
+    let (mut stopper, tree) = (Stopper::default(), stage.tree(main));
+    stopper.freeze(&tree, &stage.proc).unwrap();
+    stage.says(main, main, 'T');
+    for tid in &threads {
+        assert_eq!(stopper.is_frozen(&tree, &stage.proc), Ok(false));
+        assert!((1..=MOST_READERS).contains(&stopper.stopped[0].pending.len()));
+        stage.says(main, *tid, 'T');
+    }
+    assert_eq!(stopper.is_frozen(&tree, &stage.proc), Ok(true));
+}
+
+#[test]
+fn a_process_whose_threads_cannot_be_listed_is_not_frozen() {
+    let mut stage = Stage::new();
+    let main = stage.start();
+    let (mut freezer, tree) = (by_signals(), stage.tree(main));
+    freezer.freeze(&tree, &stage.proc).unwrap();
+    stage.says(main, main, 'T');
+    let task = stage.proc.folder(main).join("task");
+    fs::remove_dir_all(&task).unwrap();
+    fs::write(&task, "no folder").unwrap();
+    assert_eq!(freezer.is_frozen(&tree, &stage.proc), Ok(false));
+    fs::remove_file(&task).unwrap();
+    stage.says(main, main, 'T');
+    assert_eq!(freezer.is_frozen(&tree, &stage.proc), Ok(true));
+}
+
+#[test]
 fn a_freeze_by_cgroup_completes_when_the_kernel_says_so() {
     for (version, answer, not_yet, done) in [
         (Version::V2, "cgroup.events", "populated 1\nfrozen 0\n", "populated 1\nfrozen 1\n"),

@@ -31,7 +31,7 @@ use crate::kernel::files::{self, FileError};
 use crate::kernel::procfs::{Proc, ProcState};
 use crate::kernel::sched_attr::{self, SchedAttr, SchedError};
 use crate::process::helper::Helper;
-use crate::process::tree::{Process, Tree};
+use crate::process::tree::{Process, Tree, if_there};
 
 /// How long to wait for programs in the middle of their start.
 const STARTING: Duration = Duration::from_secs(2);
@@ -97,6 +97,9 @@ pub enum NotRestored {
         /// What the kernel said.
         errno: Errno,
     },
+    /// A process that cannot be read, or a list of processes.
+    #[error("a process may be left stopped or changed: {0}")]
+    Unread(FileError),
 }
 
 /// Continues every program that cosched has frozen or stopped, gives all the same weight, and
@@ -109,11 +112,11 @@ pub fn thaw(journal: &Journal, proc: &Proc) -> Restored {
     work.thaw(&owed, Doomed::thaw);
     owed.take_in_members_of_cgroups(proc);
     for program in owed.programs.values().filter(|program| program.stopped_by_signal) {
-        for process in program.tree.members(proc) {
+        for process in work.members(&program.tree) {
             work.resume(process, &owed.stopped_by_others);
         }
     }
-    work.done
+    work.end()
 }
 
 /// Undoes everything in the journal that is not undone already.
@@ -164,7 +167,7 @@ fn restore_once(journal: &Journal, proc: &Proc) -> Restored {
         work.done.cgroups += usize::from(removed.is_ok());
         work.expect(removed);
     }
-    work.done
+    work.end()
 }
 
 /// Undoing, under way.
@@ -176,6 +179,8 @@ struct Work<'a> {
     continued: HashSet<Process>,
     /// Threads that cannot be restored.
     hopeless: HashSet<Process>,
+    /// What could not be read of processes in this round.
+    unread: Vec<FileError>,
     done: Restored,
 }
 
@@ -186,8 +191,30 @@ impl<'a> Work<'a> {
             began: ticks_since_boot(),
             continued: HashSet::new(),
             hopeless: HashSet::new(),
+            unread: Vec::new(),
             done: Restored::default(),
         }
+    }
+
+    fn end(mut self) -> Restored {
+        self.done.failed.extend(self.unread.into_iter().map(NotRestored::Unread));
+        self.done
+    }
+
+    /// The processes of a program, as far as they can be read.
+    fn members(&mut self, tree: &Tree) -> Vec<Process> {
+        let (members, lack) = tree.read_members(self.proc);
+        self.unread.extend(lack);
+        members
+    }
+
+    /// What was read about a process; `None`: it has ended, or cannot be read. What cannot be read
+    /// may be stopped: it must not be taken for ended.
+    fn noting<T>(&mut self, read: Result<Option<T>, FileError>) -> Option<T> {
+        read.unwrap_or_else(|error| {
+            self.unread.push(error);
+            None
+        })
     }
 
     fn thaw(&mut self, owed: &Owed, thaw: fn(&Doomed) -> Result<(), FileError>) {
@@ -201,8 +228,10 @@ impl<'a> Work<'a> {
     /// Goes over everything once. Returns whether there was something to do.
     fn round(&mut self, owed: &Owed) -> bool {
         let mut busy = false;
+        // An earlier round may have lacked files that are there now.
+        self.unread.clear();
         for program in owed.programs.values().filter(|program| program.stopped_by_signal) {
-            for process in program.tree.members(self.proc) {
+            for process in self.members(&program.tree) {
                 busy |= self.resume(process, &owed.stopped_by_others);
             }
         }
@@ -215,13 +244,17 @@ impl<'a> Work<'a> {
         }
         for program in owed.programs.values().filter(|program| program.has_changed_threads()) {
             let mut visited = HashSet::new();
-            for process in program.tree.members(self.proc) {
+            for process in self.members(&program.tree) {
                 busy |= self.restore_threads(process, program, &mut visited);
             }
             // If their program's first process has ended, no tree leads to them any more, nor to
             // their siblings.
             for thread in program.attrs.threads().chain(program.masks.threads()) {
-                if !visited.contains(&thread) && thread.look(self.proc).is_some() {
+                if visited.contains(&thread) {
+                    continue;
+                }
+                let stat = thread.check(self.proc);
+                if self.noting(stat).is_some() {
                     busy |= self.restore_threads(thread, program, &mut visited);
                 }
             }
@@ -231,7 +264,8 @@ impl<'a> Work<'a> {
 
     /// Continues a process. Returns whether another round has to follow.
     fn resume(&mut self, process: Process, stopped_by_others: &HashSet<Process>) -> bool {
-        let Some(stat) = process.look(self.proc) else { return false };
+        let stat = process.check(self.proc);
+        let Some(stat) = self.noting(stat) else { return false };
         let not_ours = stopped_by_others.contains(&process) || stat.state == ProcState::Traced;
         if not_ours || !self.continued.insert(process) {
             return false;
@@ -255,8 +289,10 @@ impl<'a> Work<'a> {
         visited: &mut HashSet<Process>,
     ) -> bool {
         let mut busy = false;
-        for tid in self.proc.threads(process.pid).unwrap_or_default() {
-            let Ok(stat) = self.proc.thread_stat(process.pid, tid) else { continue };
+        let threads = if_there(self.proc.threads(process.pid));
+        for tid in self.noting(threads).unwrap_or_default() {
+            let stat = if_there(self.proc.thread_stat(process.pid, tid));
+            let Some(stat) = self.noting(stat) else { continue };
             let thread = Process::from(stat);
             visited.insert(thread);
             busy |= self.restore_thread(thread, program);
@@ -344,12 +380,36 @@ fn is_starting(tree: &Tree, proc: &Proc) -> bool {
 mod tests {
     use std::process::{Child, Command};
 
+    use cosched_core::ProgramId;
+
     use super::*;
+    use crate::safety::undo::Record;
 
     fn sleep(proc: &Proc) -> (Child, Process) {
         let child = Command::new("sleep").arg("1000").spawn().unwrap();
         let process = Process::find(proc, child.id() as i32).unwrap();
         (child, process)
+    }
+
+    /// Otherwise its log would be removed, and it would stay stopped.
+    #[test]
+    fn a_process_that_cannot_be_read_counts_as_not_restored() {
+        let root = tempfile::tempdir().unwrap();
+        let proc = Proc::new(root.path());
+        let (program, process) = (ProgramId::first(0), Process { pid: i32::MAX, start_time: 77 });
+        let shim = Process { pid: 0, start_time: 0 };
+        let journal: Journal = [
+            Record::Program { program, shim, stopped_by_signal: true },
+            Record::Main { program, process },
+        ]
+        .into_iter()
+        .collect();
+        assert!(restore(&journal, &proc).failed.is_empty(), "it has ended");
+        // A folder can be opened, and not be read as a file.
+        std::fs::create_dir_all(proc.folder(process.pid).join("stat")).unwrap();
+        for restored in [restore(&journal, &proc), thaw(&journal, &proc)] {
+            assert!(matches!(restored.failed[..], [NotRestored::Unread(_)]), "{restored:?}");
+        }
     }
 
     /// Otherwise undoing would last as long as a program starts one process after another.
