@@ -106,6 +106,18 @@ impl Freezer {
         }
     }
 
+    /// Continues what an earlier thaw could not continue, if any. Only for a program that is not to
+    /// be frozen.
+    ///
+    /// # Errors
+    /// Why it still cannot be continued.
+    pub fn thaw_rest(&mut self, proc: &Proc) -> Result<(), Refusal> {
+        match self {
+            Freezer::Cgroup(_) => Ok(()),
+            Freezer::Signals(stopper) => stopper.thaw(proc),
+        }
+    }
+
     /// Closes the files with which it checks whether threads have stopped: undoing needs some.
     pub fn close_readers(&mut self) {
         if let Freezer::Signals(stopper) = self {
@@ -124,6 +136,7 @@ fn refusal(errno: Errno) -> Refusal {
 /// Stops by signals, and remembers which processes it stopped.
 #[derive(Debug, Default)]
 pub struct Stopper {
+    /// The processes that were stopped here, and those that could not be continued since.
     stopped: Vec<StoppedProcess>,
     /// The processes that another process had stopped: left out, now and at the thaw.
     others: Vec<Process>,
@@ -201,13 +214,24 @@ impl Stopper {
         self.others.retain(|process| {
             process.look(proc).is_some_and(|stat| stat.state == ProcState::Stopped)
         });
-        match self.stop_newcomers(tree, proc) {
+        let again = self.stop_again(proc);
+        match again.and_then(|()| self.stop_newcomers(tree, proc)) {
             Ok(_) => Ok(()),
             Err(refused) => {
                 self.thaw(proc)?;
                 Err(refused)
             }
         }
+    }
+
+    /// Sends SIGSTOP to the processes that could not be continued: another process may have
+    /// continued them.
+    fn stop_again(&mut self, proc: &Proc) -> Result<(), Refusal> {
+        for one in &mut self.stopped {
+            *one = StoppedProcess::new(one.process);
+            one.process.signal(proc, Signal::STOP).map_err(refusal)?;
+        }
+        Ok(())
     }
 
     /// Sends SIGSTOP to the processes that have not had it. Returns whether there were any, or may
@@ -259,14 +283,17 @@ impl Stopper {
     }
 
     fn thaw(&mut self, proc: &Proc) -> Result<(), Refusal> {
-        // A process that is not continued stays stopped for good, so a failure is tried again.
-        let proceed = |process: Process| process.signal(proc, Signal::CONT);
-        let twice = |process| proceed(process).or_else(|_| proceed(process));
-        let results: Vec<_> = self.stopped.drain(..).map(|one| twice(one.process)).collect();
-        match results.into_iter().find_map(Result::err) {
-            Some(errno) => Err(refusal(errno)),
-            None => Ok(()),
-        }
+        let mut refused = None;
+        self.stopped.retain_mut(|one| {
+            // A failure is tried again: at once, and at later checks. A process that was forgotten
+            // here would count as stopped by others, and stay stopped for good.
+            let proceed = || one.process.signal(proc, Signal::CONT);
+            let Err(errno) = proceed().or_else(|_| proceed()) else { return false };
+            refused = refused.or(Some(errno));
+            *one = StoppedProcess::new(one.process);
+            true
+        });
+        refused.map_or(Ok(()), |errno| Err(refusal(errno)))
     }
 }
 

@@ -248,10 +248,13 @@ impl Linux {
         if live.ended.is_some() {
             return self.settle_end(live);
         }
+        let is_held_here = live.freezer.thaw_rest(&self.proc).is_err();
         let stat = live.tree.main.and_then(|main| main.look(&self.proc));
         self.count_threads(&live, stat.map_or(0, |stat| stat.threads));
         let stopped = stat.is_some_and(|stat| stat.state == ProcState::Stopped);
         match (live.state, live.tree.main) {
+            // No other process has stopped what cosched could not continue.
+            _ if is_held_here => {}
             (ExecutionState::Running, Some(process)) if stopped => {
                 self.log.note(Record::StoppedByOther { process })?;
                 live.state = ExecutionState::StoppedByOther;

@@ -149,6 +149,43 @@ fn a_thread_that_cannot_run_counts_as_stopped() {
 }
 
 #[test]
+fn a_process_that_could_not_be_continued_is_tried_again() {
+    let mut stage = Stage::new();
+    let main = stage.start();
+    let (mut freezer, tree) = (by_signals(), stage.tree(main));
+    freezer.freeze(&tree, &stage.proc).unwrap();
+    eventually_stopped(main, true);
+    // A folder can be opened, and not be read as a file: whether this is the right process is
+    // unknown.
+    let stat = stage.proc.folder(main).join("stat");
+    let spoil = || {
+        fs::remove_file(&stat).unwrap();
+        fs::create_dir(&stat).unwrap();
+    };
+    let mend = || {
+        fs::remove_dir(&stat).unwrap();
+        stage.says(main, main, 'T');
+    };
+    spoil();
+    assert_eq!(freezer.thaw(&stage.proc), Err(Refusal::NotSupported));
+    assert_eq!(freezer.thaw_rest(&stage.proc), Err(Refusal::NotSupported));
+    mend();
+    assert_eq!(freezer.thaw_rest(&stage.proc), Ok(()));
+    eventually_stopped(main, false);
+
+    stage.says(main, main, 'S');
+    freezer.freeze(&tree, &stage.proc).unwrap();
+    spoil();
+    assert_eq!(freezer.thaw(&stage.proc), Err(Refusal::NotSupported));
+    mend();
+    freezer.freeze(&tree, &stage.proc).unwrap();
+    assert_eq!(freezer.stopped_by_others(), [], "cosched has stopped it");
+    assert_eq!(freezer.is_frozen(&tree, &stage.proc), Ok(true));
+    freezer.thaw(&stage.proc).unwrap();
+    eventually_stopped(main, false);
+}
+
+#[test]
 fn a_freeze_of_many_threads_keeps_few_files_open() {
     let mut stage = Stage::new();
     let main = stage.start();
