@@ -12,12 +12,13 @@
 //!
 //! The parts: `program` is one live program with its freezer and its pinning, `steps` carries out
 //! the engine's steps, `freezes` waits until a freeze is complete, and `reports` reads from the
-//! shims. `orphans` takes the place of a killed shim, and `inspect` checks now and then what
-//! programs hold and which process stopped them. `turns` gives programs their parts in turns by
-//! weight, and `others` knows whether processes of others compute beside them. `thread_limits`
-//! answers malleable programs, `barriers` gives programs the states of their threads, and `phases`
-//! samples their instruction pointers. `attached` has programs that have no shim as a parent: they
-//! ran before cosched, or have its place at the terminal.
+//! shims. `stops` announces stops by other processes. `orphans` takes the place of a killed shim,
+//! and `inspect` checks now and then what programs hold and which process stopped them. `turns`
+//! gives programs their parts in turns by weight, and `others` knows whether processes of others
+//! compute beside them. `thread_limits` answers malleable programs, `barriers` gives programs the
+//! states of their threads, and `phases` samples their instruction pointers. `attached` has
+//! programs that have no shim as a parent: they ran before cosched, or have its place at the
+//! terminal.
 
 mod attached;
 mod barriers;
@@ -35,6 +36,7 @@ mod punctual;
 mod reports;
 mod samples;
 mod steps;
+mod stops;
 mod thread_limits;
 mod turns;
 

@@ -61,6 +61,14 @@ impl Freezer {
         matches!(self, Freezer::Signals(_))
     }
 
+    /// Finds out which processes another process has stopped. To be called before
+    /// [`Freezer::freeze`], so that the undo log knows of them before others are stopped.
+    pub fn look_for_stops(&mut self, tree: &Tree, proc: &Proc) {
+        if let Freezer::Signals(stopper) = self {
+            stopper.look_for_stops(tree, proc);
+        }
+    }
+
     /// The processes that another process had stopped when the program was last frozen, as far as
     /// that was seen. They stay stopped.
     pub fn stopped_by_others(&self) -> &[Process] {
@@ -140,6 +148,8 @@ pub struct Stopper {
     stopped: Vec<StoppedProcess>,
     /// The processes that another process had stopped: left out, now and at the thaw.
     others: Vec<Process>,
+    /// The processes to be stopped, found when it was last looked for stops by others.
+    found: Option<Vec<Process>>,
 }
 
 #[derive(Debug)]
@@ -210,12 +220,30 @@ impl Stopper {
         &self.others
     }
 
+    fn look_for_stops(&mut self, tree: &Tree, proc: &Proc) {
+        // One that cannot be read now is as it was before.
+        self.others.retain(|process| is_stopped(*process, proc).unwrap_or(true));
+        let found = tree.members(proc);
+        for process in &found {
+            if !self.knows(*process) && is_stopped(*process, proc).unwrap_or(false) {
+                self.others.push(*process);
+            }
+        }
+        self.found = Some(found);
+    }
+
+    /// Whether the process was stopped, here or by others.
+    fn knows(&self, process: Process) -> bool {
+        self.stopped.iter().any(|one| one.process == process) || self.others.contains(&process)
+    }
+
     fn freeze(&mut self, tree: &Tree, proc: &Proc) -> Result<(), Refusal> {
-        self.others.retain(|process| {
-            process.look(proc).is_some_and(|stat| stat.state == ProcState::Stopped)
-        });
+        if self.found.is_none() {
+            self.look_for_stops(tree, proc);
+        }
+        let found = self.found.take().unwrap_or_default();
         let again = self.stop_again(proc);
-        match again.and_then(|()| self.stop_newcomers(tree, proc)) {
+        match again.and_then(|()| self.stop(found, proc)) {
             Ok(_) => Ok(()),
             Err(refused) => {
                 self.thaw(proc)?;
@@ -246,7 +274,7 @@ impl Stopper {
     fn stop(&mut self, members: Vec<Process>, proc: &Proc) -> Result<bool, Refusal> {
         let mut any = false;
         for process in members {
-            if self.stopped.iter().any(|s| s.process == process) || self.others.contains(&process) {
+            if self.knows(process) {
                 continue;
             }
             let stat = match process.check(proc) {
@@ -295,6 +323,12 @@ impl Stopper {
         });
         refused.map_or(Ok(()), |errno| Err(refusal(errno)))
     }
+}
+
+/// Whether a process is stopped by a signal; not if it has ended.
+fn is_stopped(process: Process, proc: &Proc) -> Result<bool, FileError> {
+    let stat = process.check(proc)?;
+    Ok(stat.is_some_and(|stat| stat.state == ProcState::Stopped))
 }
 
 /// Makes a thread that is on a CPU begin the stop. The stop is under way in any case, so a failure

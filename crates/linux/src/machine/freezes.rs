@@ -9,6 +9,7 @@ use cosched_core::{Aspect, Event, Happening, Nanos, ProgramId};
 
 use super::orphans::note_strays;
 use super::program::{ExecutionState, Live, Parent};
+use super::stops::note_stopped;
 use super::{Linux, MachineError};
 
 /// The shortest time between two checks of a freeze that is under way, and the part of the elapsed
@@ -38,7 +39,9 @@ impl Linux {
             if live.freezer.needs_processes() && matches!(live.parent, Parent::Shim(_)) {
                 note_strays(live, &self.proc, &mut self.log)?;
             }
-            let what = match live.freezer.is_frozen(&live.tree, &self.proc) {
+            let frozen = live.freezer.is_frozen(&live.tree, &self.proc);
+            note_stopped(&live.freezer, &mut self.log)?;
+            let what = match frozen {
                 Ok(true) if matches!(live.parent, Parent::Cosched) => {
                     orphaned.push(live.id);
                     continue;

@@ -11,6 +11,7 @@ use rustix::process::Signal as Raw;
 use super::names::Named;
 use super::orphans::note_strays;
 use super::program::{ExecutionState, Live, Parent};
+use super::stops::{note_continued, note_stopped};
 use super::{Linux, MachineError, Origin, key};
 use crate::control::pinning::PinError;
 use crate::hook::HookServer;
@@ -146,6 +147,9 @@ impl Linux {
             if let Parent::Shim(_) = &live.parent {
                 note_strays(live, &self.proc, &mut self.log)?;
             }
+            live.freezer.look_for_stops(&live.tree, &self.proc);
+            note_continued(&live.freezer, &self.proc, &mut self.log)?;
+            note_stopped(&live.freezer, &mut self.log)?;
         }
         match live.freezer.freeze(&live.tree, &self.proc) {
             Ok(()) => {
@@ -156,10 +160,8 @@ impl Linux {
             }
             Err(why) => self.tell(Happening::Refused(live.id, Aspect::Frozen, why)),
         }
-        for process in live.freezer.stopped_by_others() {
-            self.log.note(Record::StoppedByOther { process: *process })?;
-        }
-        Ok(())
+        // Further ones may have been stopped meanwhile.
+        Ok(note_stopped(&live.freezer, &mut self.log)?)
     }
 
     pub(super) fn thaw(&mut self, live: &mut Live) {

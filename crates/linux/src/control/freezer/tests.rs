@@ -149,6 +149,27 @@ fn a_thread_that_cannot_run_counts_as_stopped() {
 }
 
 #[test]
+fn stops_by_others_are_seen_before_a_freeze_and_at_every_check() {
+    let mut stage = Stage::new();
+    let (main, child) = (stage.start(), stage.start());
+    let of = |pid| Process { pid, start_time: 77 };
+    stage.gives_birth(main, child);
+    let (mut freezer, tree) = (by_signals(), stage.tree(main));
+    for (state, others) in [('T', vec![of(child)]), ('S', Vec::new())] {
+        stage.says(child, child, state);
+        freezer.look_for_stops(&tree, &stage.proc);
+        assert_eq!(freezer.stopped_by_others(), others, "{state}");
+    }
+    freezer.freeze(&tree, &stage.proc).unwrap();
+    eventually_stopped(child, true);
+    let born = stage.start();
+    stage.gives_birth(child, born);
+    [main, child, born].iter().for_each(|pid| stage.says(*pid, *pid, 'T'));
+    assert_eq!(freezer.is_frozen(&tree, &stage.proc), Ok(true));
+    assert_eq!(freezer.stopped_by_others(), [of(born)]);
+}
+
+#[test]
 fn a_process_that_could_not_be_continued_is_tried_again() {
     let mut stage = Stage::new();
     let main = stage.start();
