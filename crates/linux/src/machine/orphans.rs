@@ -168,7 +168,7 @@ impl Linux {
         }
         let commands: Vec<i32> =
             self.live.values().filter_map(|live| live.tree.main).map(|main| main.pid).collect();
-        for stat in orphans.iter().filter(|stat| stat.state.has_ended()) {
+        for stat in orphans.iter().filter(|stat| stat.has_ended()) {
             if !commands.contains(&stat.pid) {
                 children::look(stat.pid);
             }
@@ -225,7 +225,7 @@ impl Linux {
             if live.tree.main.is_none() && live.ended.is_none() {
                 // The shim had one child, the command, and was killed before it could report it.
                 self.begin(live, process, self.clock.now())?;
-            } else if !stat.state.has_ended() {
+            } else if !stat.has_ended() {
                 self.log.note(Record::Orphan { program: live.id, process })?;
                 live.tree.orphans.push(process);
                 any = true;

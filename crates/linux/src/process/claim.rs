@@ -183,7 +183,7 @@ mod tests {
         while !locked()
             || file_locks::all(&proc).unwrap().iter().any(|lock| {
                 lock.file.1 == std::fs::metadata(&environ).unwrap().ino()
-                    && proc.stat(lock.pid).is_ok_and(|stat| !stat.state.has_ended())
+                    && proc.stat(lock.pid).is_ok_and(|stat| !stat.has_ended())
             })
         {
             std::thread::yield_now();

@@ -17,7 +17,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::files::FileError;
-use crate::kernel::procfs::{Proc, Stat};
+use crate::kernel::procfs::{Proc, ProcState, Stat};
 
 /// More walks than any program needs that does not deliberately fork faster than the walks.
 const MOST_WALKS: usize = 100;
@@ -57,8 +57,11 @@ impl Process {
     /// # Errors
     /// When that is not known: the caller may open no more files, say.
     pub fn check(&self, proc: &Proc) -> Result<Option<Stat>, FileError> {
-        let stat = if_there(proc.stat(self.pid))?;
-        Ok(stat.filter(|stat| self.is_alive_in(stat)))
+        let stat = if_there(proc.stat(self.pid))?.filter(|stat| self.is_alive_in(stat));
+        Ok(stat.and_then(|stat| match stat.state.has_ended() {
+            true => Some(Stat { state: state_of_others(proc, self.pid)?, ..stat }),
+            false => Some(stat),
+        }))
     }
 
     /// Its present data; `None` once it has ended, or if that is not known.
@@ -76,7 +79,7 @@ impl Process {
     }
 
     fn is_alive_in(&self, stat: &Stat) -> bool {
-        stat.start_time == self.start_time && !stat.state.has_ended()
+        stat.start_time == self.start_time && !stat.has_ended()
     }
 
     /// Sends a signal. Returns whether the process was there to get it.
@@ -149,7 +152,7 @@ impl Tree {
         let mut members = Vec::new();
         for pid in pids {
             let stat = or_note(if_there(proc.stat(pid)), &mut lack);
-            members.extend(stat.filter(|stat| !stat.state.has_ended()).map(Process::from));
+            members.extend(stat.filter(|stat| !stat.has_ended()).map(Process::from));
         }
         (members, lack)
     }
@@ -232,6 +235,14 @@ impl Tree {
     }
 }
 
+/// The state of a process whose main thread has ended: that of another thread. `None`: all have
+/// ended.
+fn state_of_others(proc: &Proc, pid: i32) -> Option<ProcState> {
+    let threads = proc.threads(pid).ok()?.into_iter();
+    let mut states = threads.filter_map(|tid| Some(proc.thread_stat(pid, tid).ok()?.state));
+    states.find(|state| !state.has_ended())
+}
+
 /// What was read about a process; `None`: it has ended, or is hidden from this user, and so it is
 /// none that this user could stop.
 pub(crate) fn if_there<T>(read: Result<T, FileError>) -> Result<Option<T>, FileError> {
@@ -302,6 +313,36 @@ mod tests {
         assert_eq!((members, lack.and_then(|e| e.errno())), (Vec::new(), Some(libc::EISDIR)));
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_process_lives_on_without_its_main_thread() {
+        let root = tempfile::tempdir().unwrap();
+        let proc = Proc::new(root.path());
+        let (process, other) = (Process { pid: 42, start_time: 77 }, 43);
+        let says = |tid: i32, state: char, threads: u32| {
+            let line = format!(
+                "{tid} (a) {state} 1 42 7 0 0 0 1 2 3 4 55 66 5 6 20 0 {threads} 0 77 11 12 \
+                 0 0 0 0 0 0 0 0 0 0 0 0 0 0 3"
+            );
+            let of_thread = proc.folder(process.pid).join(format!("task/{tid}"));
+            std::fs::create_dir_all(&of_thread).unwrap();
+            std::fs::write(of_thread.join("stat"), &line).unwrap();
+            if tid == process.pid {
+                std::fs::write(proc.folder(tid).join("stat"), &line).unwrap();
+            }
+        };
+        let tree = Tree { main: Some(process), ..Tree::default() };
+        says(process.pid, 'Z', 2);
+        says(other, 'T', 2);
+        assert_eq!(process.look(&proc).unwrap().state, ProcState::Stopped);
+        assert!(process.is_there(&proc));
+        assert_eq!(tree.members(&proc), [process]);
+        // Now the other one has ended, too.
+        std::fs::remove_dir_all(proc.folder(process.pid).join("task/43")).unwrap();
+        says(process.pid, 'Z', 1);
+        assert!(process.look(&proc).is_none() && !process.is_there(&proc));
+        assert_eq!(tree.members(&proc), []);
     }
 
     #[test]

@@ -106,7 +106,7 @@ pub(crate) fn holder(processes: &[Process], held: &[Held], proc: &Proc) -> Optio
 fn one(proc: &Proc, pid: i32) -> Result<Process, Unattachable> {
     let stat = proc.stat(pid).map_err(|_| Unattachable::Gone)?;
     let status = files::read(&proc.folder(pid).join("status")).map_err(|_| Unattachable::Gone)?;
-    if stat.state.has_ended() {
+    if stat.has_ended() {
         return Err(Unattachable::Gone);
     }
     match status_field(&status, "Tgid").and_then(|number| number.parse().ok()) {
@@ -139,7 +139,7 @@ fn has_user_mode_code(status: &str) -> bool {
 
 /// Whether a process is a thread of the kernel; not if it has ended.
 pub fn is_of_kernel(proc: &Proc, pid: i32) -> bool {
-    let ended = proc.stat(pid).map_or(true, |stat| stat.state.has_ended());
+    let ended = proc.stat(pid).map_or(true, |stat| stat.has_ended());
     let status = files::read(&proc.folder(pid).join("status"));
     !ended && status.is_ok_and(|status| !has_user_mode_code(&status))
 }

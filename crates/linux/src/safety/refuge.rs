@@ -86,7 +86,7 @@ fn remove_left(above: &Dir, proc: &Proc) {
     for place in above.children().unwrap_or_default() {
         let name = place.path().file_name().and_then(|name| name.to_str());
         let pid = name.and_then(|name| name.strip_prefix(NAME)?.parse().ok());
-        let has_ended = |pid| proc.stat(pid).map_or(true, |stat| stat.state.has_ended());
+        let has_ended = |pid| proc.stat(pid).map_or(true, |stat| stat.has_ended());
         if pid.is_some_and(has_ended) {
             // A cgroup with processes stays.
             let _ = place.remove();
@@ -153,7 +153,7 @@ mod tests {
         // It has ended, and was not waited for.
         let mut child = Command::new("true").spawn().unwrap();
         let proc = Proc::default();
-        while !proc.stat(child.id() as i32).unwrap().state.has_ended() {
+        while !proc.stat(child.id() as i32).unwrap().has_ended() {
             std::thread::yield_now();
         }
         let ended = format!("{NAME}{}", child.id());

@@ -345,7 +345,7 @@ fn wait_for_the_end(
             Ok(_) => return last_word[0] == GOODBYE,
             Err(error) if is_for_now(&error) => {}
             // An error is not the end: a cosched that lives undoes its changes itself.
-            Err(_) if proc.stat(cosched).is_ok_and(|stat| !stat.state.has_ended()) => {
+            Err(_) if proc.stat(cosched).is_ok_and(|stat| !stat.has_ended()) => {
                 std::thread::sleep(BETWEEN_CHECKS);
             }
             Err(_) => return false,

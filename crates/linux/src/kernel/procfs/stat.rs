@@ -87,6 +87,14 @@ impl ProcState {
     }
 }
 
+impl Stat {
+    /// Whether the process has ended. Its main thread may end before others: the process then has
+    /// the state of an ended one, and more threads.
+    pub fn has_ended(&self) -> bool {
+        self.state.has_ended() && self.threads <= 1
+    }
+}
+
 pub(super) fn read(path: &Path) -> Result<Stat, FileError> {
     let line = files::read_line(path)?;
     parse(&line).ok_or_else(|| FileError::malformed(path, "a line of process status", &line))

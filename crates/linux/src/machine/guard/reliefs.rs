@@ -108,7 +108,7 @@ impl Reliefs {
 
     /// Whether a child of cosched may be one of them. One that has just been killed is a zombie.
     pub(super) fn may_have(&self, child: &Stat, proc: &Proc) -> bool {
-        let is_own = || child.state.has_ended() || proc.runs_own_executable(child.pid);
+        let is_own = || child.has_ended() || proc.runs_own_executable(child.pid);
         !self.starts.is_empty() && is_own() && Helper::Sentinel.may_be(child.pid, proc)
     }
 

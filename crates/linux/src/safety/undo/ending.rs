@@ -24,7 +24,7 @@ fn is_ending(owner: Process, is_held: impl Fn() -> bool, proc: &Proc) -> bool {
     match proc.stat(owner.pid) {
         Ok(stat) if Process::from(stat) != owner => false,
         // The first thread has ended, and others may not have.
-        Ok(stat) if stat.state.has_ended() => is_held(),
+        Ok(stat) if stat.has_ended() => is_held(),
         Ok(_) => proc.is_ending(owner.pid).unwrap_or(false),
         Err(_) => false,
     }

@@ -181,7 +181,7 @@ fn log_of_a_gone_cosched(
     proc: &Proc,
 ) -> Option<(PathBuf, PathBuf)> {
     let parent = proc.stat(sentinel.pid).ok().and_then(|stat| proc.stat(stat.ppid).ok());
-    let parent = parent.filter(|parent| !parent.state.has_ended()).map(|parent| parent.pid);
+    let parent = parent.filter(|parent| !parent.has_ended()).map(|parent| parent.pid);
     // In another time namespace a process has another start time.
     let lives = |owner: Process| owner.look(proc).is_some() || parent == Some(owner.pid);
     let mut all = in_lists(|| descriptors(sentinel, proc));
