@@ -220,3 +220,31 @@ fn programs_stopped_by_others_are_ended_too() {
     assert_eq!(ended.result().programs[0].exit_status, Some(137));
     place.nothing_is_left_of(&ended);
 }
+
+/// `pthread_exit` in `main`: to the kernel the process then looks like one that has ended.
+#[test]
+fn a_program_without_its_main_thread_is_ended_too() {
+    const LEAVES: &str = "
+import ctypes, platform, threading, time
+def work():
+    time.sleep(0.2)
+    open('there', 'w').write('yes\\n')
+    while True: pass
+threading.Thread(target=work).start()
+ctypes.CDLL(None).syscall(60 if platform.machine() == 'x86_64' else 93, 0)
+";
+    let place = Place::new();
+    place.write("leaves.py", LEAVES);
+    let keys = "threads = 2";
+    let tables = [
+        program("leaves", keys, "exec python3 leaves.py"),
+        program("leaves-one", keys, "python3 leaves.py & sleep 0.1"),
+    ];
+    let cosched = place.run(&tables, "");
+    eventually("its other thread", || place.read("there").ends_with('\n'));
+    cosched.signal(Signal::TERM);
+    let ended = cosched.ended().with(143);
+    let result = ended.result();
+    assert_eq!(result.programs[0].exit_status, Some(143));
+    place.nothing_is_left_of(&ended);
+}

@@ -113,7 +113,7 @@ fn one(proc: &Proc, pid: i32) -> Result<Process, Unattachable> {
         Some(process) if process != pid => return Err(Unattachable::Thread { process }),
         _ => {}
     }
-    if !has_user_mode_code(&status) {
+    if stat.is_of_kernel {
         return Err(Unattachable::Kernel);
     }
     if pid == 1 {
@@ -132,16 +132,9 @@ fn one(proc: &Proc, pid: i32) -> Result<Process, Unattachable> {
     Ok(Process::from(stat))
 }
 
-/// Whether a process is no thread of the kernel: only user-mode code has memory of its own.
-fn has_user_mode_code(status: &str) -> bool {
-    status_field(status, "VmSize").is_some()
-}
-
 /// Whether a process is a thread of the kernel; not if it has ended.
 pub fn is_of_kernel(proc: &Proc, pid: i32) -> bool {
-    let ended = proc.stat(pid).map_or(true, |stat| stat.has_ended());
-    let status = files::read(&proc.folder(pid).join("status"));
-    !ended && status.is_ok_and(|status| !has_user_mode_code(&status))
+    proc.stat(pid).is_ok_and(|stat| stat.is_of_kernel && !stat.has_ended())
 }
 
 /// Whether the caller may change a process, by the kernel's rule (`check_same_owner`). The caller's

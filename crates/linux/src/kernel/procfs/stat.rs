@@ -40,10 +40,14 @@ pub struct Stat {
     pub cpu: usize,
     /// Whether it has begun to end.
     pub is_ending: bool,
+    /// Whether it is a thread of the kernel.
+    pub is_of_kernel: bool,
 }
 
 /// The flag of a thread that ends (`PF_EXITING` of the kernel).
 const ENDING: u64 = 4;
+/// The flag of the kernel's own threads (`PF_KTHREAD`).
+const OF_KERNEL: u64 = 0x0020_0000;
 
 /// The state of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -106,6 +110,7 @@ fn parse(line: &str) -> Option<Stat> {
     // Counted as in proc(5): the first field after the name is the third.
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
     let field = |number: usize| fields.get(number - 3).copied();
+    let flags: u64 = field(9)?.parse().ok()?;
     Some(Stat {
         pid: pid.parse().ok()?,
         ppid: field(4)?.parse().ok()?,
@@ -119,7 +124,8 @@ fn parse(line: &str) -> Option<Stat> {
         threads: field(20)?.parse().ok()?,
         start_time: field(22)?.parse().ok()?,
         cpu: field(39)?.parse().ok()?,
-        is_ending: field(9)?.parse::<u64>().ok()? & ENDING != 0,
+        is_ending: flags & ENDING != 0,
+        is_of_kernel: flags & OF_KERNEL != 0,
     })
 }
 
@@ -153,6 +159,7 @@ mod tests {
             start_time: 123_456,
             cpu: 3,
             is_ending: false,
+            is_of_kernel: false,
         };
         assert_eq!(stat, expected);
         let ending = parse(&format!("42 (cat) {}", REST.replace("4194304", "4194308")));
