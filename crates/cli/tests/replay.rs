@@ -308,7 +308,10 @@ fn a_model_that_does_not_fit_is_called_so_at_the_end() {
         text.lines().last().unwrap().to_owned()
     };
     let misfit = last("barriers-linux.json", "minwait");
-    assert!(misfit.starts_with("The model is up to ") && misfit.contains(" % off"), "{misfit}");
+    assert!(
+        misfit.starts_with("The model's times are up to ") && misfit.contains(" % off"),
+        "{misfit}"
+    );
     assert!(misfit.ends_with("so its figures for minwait say little."), "{misfit}");
     let fits = last("barriers-gang.json", "minwait");
     assert!(!fits.contains("say little"), "{fits}");

@@ -201,8 +201,8 @@ impl ReplayReport {
         };
         (total > MOST_IN_ALL || program > MOST_OF_A_PROGRAM).then(|| {
             format!(
-                "The model is up to {:.0} % off for the recorded run, so its figures{of} say \
-                 little.",
+                "The model's times are up to {:.0} % off for the recorded run, so its figures{of} \
+                 say little.",
                 total.max(program)
             )
         })
