@@ -118,7 +118,10 @@ pub(super) fn table(advice: &Advice<'_>) -> String {
     let mut table = table::figures(&header);
     for (i, spec) in advice.workload.programs.iter().enumerate() {
         let times = advice.candidates[i].speedup.times().iter();
-        let times = times.map(|(n, solo)| format!("{n}: {:.3}", solo.as_secs_f64()));
+        let times = times.enumerate().map(|(count, (n, solo))| {
+            let disturbed = advice.disturbed[i].get(count).is_some_and(Option::is_some);
+            format!("{n}: {:.3}{}", solo.as_secs_f64(), if disturbed { "*" } else { "" })
+        });
         table.add_row([
             spec.name.clone(),
             advice.candidates[i].requested.to_string(),
@@ -137,12 +140,15 @@ pub(super) fn table(advice: &Advice<'_>) -> String {
         )
     };
     let disturbed = advice.disturbed.iter().flatten().any(Option::is_some);
-    let disturbed = disturbed.then(|| "The prediction rests on disturbed times.".to_owned());
-    let lines = [
+    let disturbed = disturbed
+        .then(|| "The prediction rests on disturbed times. They are marked with *.".to_owned());
+    let head = [
         table.to_string(),
         "Slowdown: turnaround / solo time with the requested threads. Below 1, fewer threads are \
          faster."
             .to_owned(),
+    ];
+    let prediction = [
         summary("As requested", &advice.requested),
         summary("As advised", &advice.advised),
         format!(
@@ -153,6 +159,56 @@ pub(super) fn table(advice: &Advice<'_>) -> String {
             cosched_report::words::count(advice.runs(), "run", "runs"),
         ),
     ];
-    let lines = lines.into_iter().chain(advice.not_kept.iter().cloned()).chain(disturbed);
-    lines.collect::<Vec<_>>().join("\n")
+    let lines = head.into_iter().chain(disturbed).chain(prediction);
+    lines.chain(advice.not_kept.iter().cloned()).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use cosched_core::{Nanos, Speedup};
+    use cosched_policy::Kind;
+    use cosched_workload::Workload;
+
+    use super::*;
+
+    fn predicted() -> Prediction {
+        Prediction { total_seconds: 1.0, turnaround_seconds: vec![1.0], slowdowns: vec![1.0] }
+    }
+
+    #[test]
+    fn disturbed_times_are_named_before_the_advice() {
+        let commands = vec![vec!["true".to_owned()]];
+        let workload = Workload::from_commands(commands, Path::new("/tmp")).unwrap();
+        let times = [(1, Nanos::from_secs(2)), (2, Nanos::from_secs(1))];
+        let speedup = Speedup::new(&times).unwrap();
+        let candidate = Candidate {
+            arrives: Nanos::ZERO,
+            runs: 1,
+            requested: 2,
+            speedup,
+            cpu: None,
+            rounds: vec![speedup],
+        };
+        let advice = |disturbed: Option<&str>| Advice {
+            workload: &workload,
+            policy: Kind::Gang,
+            cpus: 2,
+            candidates: vec![candidate.clone()],
+            counts: vec![2],
+            requested: predicted(),
+            advised: predicted(),
+            disturbed: vec![vec![None, disturbed.map(str::to_owned)]],
+            not_kept: Vec::new(),
+        };
+        let shown = table(&advice(Some("other processes used 1.0 of 2 CPUs")));
+        assert!(shown.contains("1: 2.000, 2: 1.000*"), "{shown}");
+        let warning = "The prediction rests on disturbed times. They are marked with *.";
+        let warned = shown.lines().position(|line| line == warning);
+        let advised = shown.lines().position(|line| line.starts_with("As requested"));
+        assert!(warned.is_some() && warned < advised, "{shown}");
+        let shown = table(&advice(None));
+        assert!(!shown.contains('*') && !shown.contains("disturbed"), "{shown}");
+    }
 }
