@@ -64,6 +64,13 @@ pub enum CommandProblem {
         /// Whether it stands in a file, and not on the command line.
         in_file: bool,
     },
+    /// This word sets a variable, as in a shell.
+    #[error(
+        "'{word}' sets a variable, and no program has that name; write `env {word} ...`, or use \
+         the key `env` of a jobs file",
+        word = shown(.0)
+    )]
+    Variable(String),
     /// There is no such file.
     #[error("{} does not exist; correct its path, or build it first", shown_path(file))]
     NoSuchFile {
@@ -206,7 +213,7 @@ impl ProgramSpec {
                 CommandKind::Other => Err(CommandProblem::NotAFile { file }),
                 CommandKind::Missing => Err(match file.read_link() {
                     Ok(target) => CommandProblem::LeadsNowhere { file, target },
-                    Err(_) => self.one_word().unwrap_or(CommandProblem::NoSuchFile { file }),
+                    Err(_) => self.misread().unwrap_or(CommandProblem::NoSuchFile { file }),
                 }),
                 CommandKind::Loop => Err(CommandProblem::Loop { file }),
                 CommandKind::Denied => Err(CommandProblem::Denied { file }),
@@ -226,12 +233,12 @@ impl ProgramSpec {
             }
         }
         let here = kind(&self.cwd.join(command)) == CommandKind::Executable;
-        let is_line = || self.one_word().filter(|_| !here);
+        let misread = || self.misread().filter(|_| !here);
         Err(match (not_executable, denied, looped) {
             (Some(file), ..) => CommandProblem::NotExecutable { file },
             (None, Some(file), _) => CommandProblem::Denied { file },
             (None, None, Some(file)) => CommandProblem::Loop { file },
-            (None, None, None) => is_line().unwrap_or_else(|| CommandProblem::NotInPath {
+            (None, None, None) => misread().unwrap_or_else(|| CommandProblem::NotInPath {
                 command: command.to_owned(),
                 searched: searched.into(),
                 here,
@@ -239,12 +246,18 @@ impl ProgramSpec {
         })
     }
 
-    /// What is wrong with a command that does not exist, if its first word is a whole line.
-    fn one_word(&self) -> Option<CommandProblem> {
-        let command = &self.command[0];
-        let in_file = self.places.command.file.is_some();
-        let is_line = command.contains(char::is_whitespace);
-        is_line.then(|| CommandProblem::OneWord { command: command.clone(), in_file })
+    /// What is wrong with a command that does not exist, if its first word is a whole line or a
+    /// variable.
+    fn misread(&self) -> Option<CommandProblem> {
+        let command = self.command[0].clone();
+        if command.contains(char::is_whitespace) {
+            let in_file = self.places.command.file.is_some();
+            return Some(CommandProblem::OneWord { command, in_file });
+        }
+        let name = command.split_once('=')?.0;
+        let is_name = name.starts_with(|first: char| first == '_' || first.is_ascii_alphabetic())
+            && name.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
+        is_name.then_some(CommandProblem::Variable(command))
     }
 
     /// Whether what the file needs in order to run can be run itself.
@@ -391,6 +404,8 @@ mod tests {
             assert!(refusal.starts_with(&expected), "{refusal}");
             assert!(refusal.contains("leave out the quotes") && refusal.contains("--prog"));
         }
+        let refusal = find(folder.path(), "FOO=a/b", "/bin").unwrap_err().to_string();
+        assert!(refusal.contains("write `env FOO=a/b ...`"), "{refusal}");
         let text = "[[program]]\ncommand = ['sleep 0.1']";
         let workload = Workload::parse(text, &folder.path().join("jobs.toml")).unwrap();
         let refusal = workload.programs[0].executable(None).unwrap_err().to_string();
