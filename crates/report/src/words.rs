@@ -76,7 +76,7 @@ pub fn effect(aspect: Aspect) -> &'static str {
         Aspect::Class => "did not get the planned scheduling class",
         Aspect::Nice => "did not get the planned priority",
         Aspect::CpuGroup => "did not get a CPU share of its own",
-        Aspect::Turn => "does not take turns by weight",
+        Aspect::Turn => "did not take turns by weight",
         Aspect::Threads => "did not get the planned thread count",
     }
 }

@@ -162,8 +162,8 @@ impl Watch for Progress {
                 if self.talk > Talk::Quiet && self.out_of_turns.insert(id.slot) =>
             {
                 let name = &self.names[usize::from(id.slot)];
-                let (effect, cause) = (words::effect(Aspect::Turn), words::cause(why));
-                self.teller.line(format!("{name} {effect} {cause}"));
+                let cause = words::cause(why);
+                self.teller.line(format!("{name} does not take turns by weight {cause}"));
             }
             Happening::Interrupted(by) => {
                 self.wait = match self.wait {

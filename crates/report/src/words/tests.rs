@@ -41,3 +41,9 @@ fn figures_of_an_earlier_reason_have_their_time() {
     );
     assert_eq!(earlier_reason(&SharedReason::InGang.into(), at), "it has its turn");
 }
+
+/// Reports tell of deviations after the run.
+#[test]
+fn a_deviation_from_turns_by_weight_is_over() {
+    assert_eq!(effect(Aspect::Turn), "did not take turns by weight");
+}
