@@ -7,7 +7,7 @@ use cosched_results::result::{ProgramResult, RunResult};
 
 use crate::history::nanos;
 use crate::variant::VariantRuns;
-use crate::words;
+use crate::{detached, words};
 
 /// A run is disturbed if other processes used at least this part of its CPUs...
 pub const SHARE: f64 = 0.05;
@@ -42,7 +42,7 @@ fn takers(result: &RunResult) -> Vec<String> {
         matters.then(|| format!("{what} {verb} {}", of_cpus(used, cpus)))
     };
     let all = [
-        took("other processes", "used", result.others_cpu_seconds),
+        took("other processes", "used", others_seconds(result)),
         took("the hypervisor", "took", result.stolen_cpu_seconds),
     ];
     all.into_iter().flatten().collect()
@@ -50,8 +50,14 @@ fn takers(result: &RunResult) -> Vec<String> {
 
 /// How many CPUs other processes used of a run's, on average; `None` where that is not known.
 pub fn others(result: &RunResult) -> Option<f64> {
-    let used = result.others_cpu_seconds? / result.total_seconds;
+    let used = others_seconds(result)? / result.total_seconds;
     used.is_finite().then_some(used)
+}
+
+/// CPU time that other processes used. It is unknown after a detach: older files count the detached
+/// program among them.
+fn others_seconds(result: &RunResult) -> Option<f64> {
+    result.others_cpu_seconds.filter(|_| !detached::is_any(result))
 }
 
 /// Whether a machine is so busy that times on it would say little.

@@ -14,6 +14,8 @@ pub use cosched_policy::at_locks;
 use cosched_policy::reasons::words;
 use cosched_results::result::{ProgramResult, RunResult};
 
+use crate::detached;
+
 /// A reason as a clause: what holds for every reason of its kind, then the figures of this case in
 /// brackets.
 pub fn reason(why: &Why) -> String {
@@ -47,10 +49,10 @@ pub fn brief(why: &Why) -> Cow<'static, str> {
 }
 
 /// How much of the CPUs a run used, as a clause that begins with a comma. Nothing where that is not
-/// known: programs that were attached ran before and after the run.
+/// known: programs that were attached or detached ran before or after the run.
 pub fn cpu_use(result: &RunResult) -> String {
     let used = |program: &ProgramResult| program.usage.user_seconds + program.usage.system_seconds;
-    match result.programs.iter().any(|program| used(program) > 0.0) {
+    match result.programs.iter().any(|program| used(program) > 0.0) && !detached::is_any(result) {
         true => format!(", CPU use {:.0} %", result.metrics.cpu_utilisation * 100.0),
         false => String::new(),
     }

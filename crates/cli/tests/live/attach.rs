@@ -173,7 +173,9 @@ fn a_run_goes_on_without_a_detached_program() {
     assert!(locker.has_original_settings(), "{:?}", locker.attrs());
     place.write("over", "");
     let ended = cosched.ended();
-    let [detached, other] = &ended.result().programs[..] else { panic!() };
+    let result = ended.result();
+    assert_eq!((result.others_cpu_seconds, result.stolen_cpu_seconds), (None, None));
+    let [detached, other] = &result.programs[..] else { panic!() };
     assert!(detached.left_running && detached.exit.is_none());
     assert_eq!(other.exit, Some(cosched_core::Exit::Code(0)));
     locker.goes_on(&place);

@@ -36,7 +36,11 @@ impl Load {
 }
 
 /// Adds to a result what other processes have used: what neither its programs nor cosched have.
+/// That is unknown if a program was detached: no process accounts for what it uses.
 pub(super) fn tell(load: CpuLoad, own_cpu_seconds: f64, result: &mut RunResult) {
+    if (0..result.programs.len()).any(|slot| result.was_detached(slot)) {
+        return;
+    }
     let of_all = result.machine.cpus as f64 * result.total_seconds;
     let own = result.metrics.cpu_utilisation * of_all + own_cpu_seconds;
     // CPUs are counted in ticks, so a short run may seem to have more than there were.
