@@ -37,6 +37,9 @@ pub(super) fn in_words(story: &ProgramStory, run: &RunResult, slot: usize) -> St
         Some(Exit::Signal(signal)) => {
             format!("{name} was ended by signal {signal} after {turnaround}")
         }
+        Some(Exit::Code(status)) if status != 0 => {
+            format!("{name} ended with status {status} after {turnaround}")
+        }
         _ => format!("{name} took {turnaround}"),
     };
     match Interference::of(program) {

@@ -292,6 +292,15 @@ fn an_interrupted_program_is_not_done() {
 }
 
 #[test]
+fn a_program_that_failed_has_its_status() {
+    let mut result = run();
+    result.programs[A].exit = Some(Exit::Code(3));
+    let lines = Story::of(&result, None).lines();
+    let ended = "a ended with status 3 after 250 ms: 147 ms running, 103 ms waiting.";
+    assert!(lines.iter().any(|line| line == ended), "{lines:?}");
+}
+
+#[test]
 fn interference_is_unknown_without_solo_times() {
     let mut context = context();
     context.programs[A].solo = None;
