@@ -13,12 +13,12 @@ use cosched_results::result::ProgramResult;
 pub enum Interference {
     /// Its solo time is not known, or it did not finish its work.
     Unknown,
-    /// Both parts of the time in which it ran, seconds; neither is negative.
+    /// Its solo time is known. It ran longer, or so little shorter that this is noise.
     Known {
-        /// The part that its work takes without co-runners.
+        /// Its solo time, seconds.
         solo: f64,
-        /// The part that co-runners cost.
-        lost: f64,
+        /// How long it ran, seconds.
+        ran: f64,
     },
     /// It ran for less than its solo time, so its profile does not hold.
     Impossible {
@@ -35,17 +35,16 @@ impl Interference {
         let Some(ran) = program.ran_seconds() else { return Interference::Unknown };
         match (program.rejected_solo_seconds, program.alone_as_started_seconds()) {
             (Some(solo), _) if ran < solo => Interference::Impossible { solo, ran },
-            (None, Some(solo)) => {
-                Interference::Known { solo: solo.min(ran), lost: (ran - solo).max(0.0) }
-            }
+            (None, Some(solo)) => Interference::Known { solo, ran },
             _ => Interference::Unknown,
         }
     }
 
-    /// The solo time and the interference, seconds, where both are known.
+    /// The parts of the time in which it ran, seconds, where they are known: what its work takes
+    /// without co-runners, and what co-runners cost. Neither is negative.
     pub fn parts(self) -> Option<(f64, f64)> {
         match self {
-            Interference::Known { solo, lost } => Some((solo, lost)),
+            Interference::Known { solo, ran } => Some((solo.min(ran), (ran - solo).max(0.0))),
             _ => None,
         }
     }

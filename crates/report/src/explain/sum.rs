@@ -43,10 +43,19 @@ pub(super) fn in_words(story: &ProgramStory, run: &RunResult, slot: usize) -> St
         _ => format!("{name} took {turnaround}"),
     };
     match Interference::of(program) {
-        Interference::Known { solo, lost } => {
-            let lost = if lost > 0.0 { seconds(lost) } else { "no".to_owned() };
-            format!("{took}: {} solo time, {waiting}, {lost} interference.", seconds(solo))
+        Interference::Known { solo, ran } if ran > solo => format!(
+            "{took}: {} solo time, {waiting}, {} interference.",
+            seconds(solo),
+            seconds(ran - solo)
+        ),
+        Interference::Known { solo, ran } if seconds(ran) == seconds(solo) => {
+            format!("{took}: {} solo time, {waiting}, no interference.", seconds(solo))
         }
+        Interference::Known { solo, ran } => format!(
+            "{took}: {} running (less than its solo time of {}), {waiting}, no interference.",
+            seconds(ran),
+            seconds(solo)
+        ),
         Interference::Unknown => format!("{took}: {running}, {waiting}."),
         Interference::Impossible { solo, .. } if story.turnaround_seconds < Some(solo) => {
             format!("{took}, less than its solo time of {}: {why}.", seconds(solo))

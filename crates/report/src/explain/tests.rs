@@ -226,7 +226,8 @@ fn a_story_says_where_the_time_went() {
             "a took 250 ms: 140 ms solo time, 103 ms waiting, 7 ms interference.",
             "b took 300 ms: 150 ms solo time, 107 ms waiting, 10 ms stopped by another process, \
              33 ms interference.",
-            "c took 300 ms: 297 ms solo time, 3 ms waiting, no interference.",
+            "c took 300 ms: 297 ms running (less than its solo time of 298 ms), 3 ms waiting, no \
+             interference.",
         ]
     );
 }
