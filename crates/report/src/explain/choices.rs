@@ -42,9 +42,6 @@ impl Choice {
 
 /// All choices of a run, in order of time.
 pub(super) fn choices(result: &RunResult) -> Vec<Choice> {
-    let reasons = result.decisions.iter().flat_map(|decision| {
-        decision.reasons.iter().map(|reason| (decision.at_seconds, &reason.why))
-    });
     let choice = |(from_seconds, why): (f64, &Why)| match why.read()? {
         AutoReason::Chosen { mode, reason_code, corun, gangs, explored } => Some(Choice {
             from_seconds,
@@ -56,57 +53,78 @@ pub(super) fn choices(result: &RunResult) -> Vec<Choice> {
         }),
         _ => None,
     };
-    reasons.filter_map(choice).collect()
+    reasons(result).filter_map(choice).collect()
 }
 
-/// The choices in words, and what measuring cost, in percent of the whole run.
-pub(super) fn in_words(choices: &[Choice], total: Nanos) -> Vec<String> {
-    let Some(last) = choices.last() else { return Vec::new() };
-    let line = |choice: &Choice| {
-        let from = words::instant(nanos(choice.from_seconds));
-        format!("  from {from}: {}.", words::reason(&choice.why()))
+/// All reasons of a run with the time of the decision, seconds.
+fn reasons(result: &RunResult) -> impl Iterator<Item = (f64, &Why)> {
+    result.decisions.iter().flat_map(|decision| {
+        decision.reasons.iter().map(|reason| (decision.at_seconds, &reason.why))
+    })
+}
+
+/// The choices and the solo probes in words, and what measuring cost, in percent of the whole run.
+pub(super) fn in_words(result: &RunResult, total: Nanos) -> Vec<String> {
+    let Some(last) = choices(result).pop() else { return Vec::new() };
+    let is_told = |why: &Why| {
+        matches!(why.read(), Some(AutoReason::Chosen { .. } | AutoReason::SoloProbes { .. }))
+    };
+    let told: Vec<(f64, &Why)> = reasons(result).filter(|(_, why)| is_told(why)).collect();
+    let line = |(from_seconds, why): &(f64, &Why)| {
+        let from = words::instant(nanos(*from_seconds));
+        format!("  from {from}: {}.", words::reason(why))
     };
     let share = 100.0 * last.explored_seconds / total.as_secs_f64().max(1e-9);
     let cost = (last.explored_seconds > 0.0)
         .then(|| format!("  Measuring cost {share:.1} % of the run's time."));
     let head = "From its measurements, cosched chose how the programs ran:".to_owned();
-    [head].into_iter().chain(abridged(choices, line)).chain(cost).collect()
+    [head].into_iter().chain(abridged(&told, line)).chain(cost).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use cosched_core::Reason;
+    use cosched_results::result::DecisionResult;
+
     use super::*;
+    use crate::testkit;
+
+    fn chosen(mode: Mode, reason_code: ReasonCode, cpus: Option<[f64; 2]>) -> AutoReason {
+        let (corun, gangs) = (cpus.map(|cpus| cpus[0]), cpus.map(|cpus| cpus[1]));
+        let explored = Nanos::from_millis(if cpus.is_some() { 20 } else { 0 });
+        AutoReason::Chosen { mode, reason_code, corun, gangs, explored }
+    }
 
     #[test]
     fn choices_have_their_reasons_and_what_measuring_cost() {
-        let begins = Choice {
-            from_seconds: 0.0,
-            mode: Mode::Corun,
-            reason_code: ReasonCode::Begins,
-            corun_cpus: None,
-            gangs_cpus: None,
-            explored_seconds: 0.0,
+        let decision = |(at_seconds, why): (f64, AutoReason)| DecisionResult {
+            at_seconds,
+            reasons: vec![Reason { program: None, why: why.into() }],
         };
-        let gangs = Choice {
-            from_seconds: 0.22,
-            mode: Mode::Gangs,
-            reason_code: ReasonCode::GangsFill,
-            corun_cpus: Some(2.0),
-            gangs_cpus: Some(1.96),
-            explored_seconds: 0.02,
+        let probes = AutoReason::SoloProbes { length: Nanos::from_millis(20), probes: 2 };
+        let decisions = [
+            (0.0, chosen(Mode::Corun, ReasonCode::Begins, None)),
+            (0.18, probes),
+            (0.22, chosen(Mode::Gangs, ReasonCode::GangsFill, Some([2.0, 1.96]))),
+        ];
+        let run = RunResult {
+            decisions: decisions.into_iter().map(decision).collect(),
+            ..testkit::gang()
         };
-        let sentences = in_words(&[begins, gangs], Nanos::from_secs(4));
+        let sentences = in_words(&run, Nanos::from_secs(4));
         assert_eq!(
             sentences,
             [
                 "From its measurements, cosched chose how the programs ran:",
                 "  from 0.000 s: running together, because nothing has been measured yet.",
+                "  from 0.180 s: solo probe: each program runs by itself for a moment, to measure \
+                 how many CPUs it uses (2 times 20 ms).",
                 "  from 0.220 s: taking turns, because each program can fill its CPUs by itself \
                  (2.00 CPUs busy when running together, 1.96 when taking turns; measuring has cost \
                  20 ms so far).",
                 "  Measuring cost 0.5 % of the run's time.",
             ]
         );
-        assert!(in_words(&[], Nanos::from_secs(4)).is_empty());
+        assert!(in_words(&testkit::gang(), Nanos::from_secs(4)).is_empty());
     }
 }

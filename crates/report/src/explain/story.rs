@@ -189,7 +189,7 @@ fn sentences(history: &History<'_>) -> Vec<String> {
     lines.extend(interruption(result));
     lines.extend(shares(result));
     lines.extend(left_to_linux::sentence(history));
-    lines.extend(choices::in_words(&choices::choices(result), history.end()));
+    lines.extend(choices::in_words(result, history.end()));
     lines.extend(molding::sentences([result]));
     lines.extend(spread::sentence(result));
     lines.extend(quanta(history));
