@@ -36,11 +36,11 @@ struct PresenceChange {
 }
 
 impl Spent {
-    /// How the time of a run was spent, as far as spans are kept one by one.
+    /// How the time of a run was spent, from when its spans are kept one by one.
     pub fn of(result: &RunResult) -> Spent {
         let changes = changes(result);
         let mut spent = Spent::default();
-        let mut now = PresenceChange::default();
+        let mut now = PresenceChange { at: kept_from(result), ..PresenceChange::default() };
         let by_weight = result.programs.iter().any(|program| !program.turns.is_empty());
         for change in changes {
             let time = change.at - now.at;
@@ -106,11 +106,20 @@ fn percent(times: &[Nanos]) -> Vec<u64> {
     shares.into_iter().map(|(whole, _)| whole).collect()
 }
 
+/// How the time of several programs was spent, as the end of a sentence with the total time; empty
+/// where there is nothing to say. The time that is divided may begin later than the run.
+pub fn clause(run: &RunResult) -> String {
+    let shares = Spent::of(run).in_words().filter(|_| run.programs.len() > 1);
+    shares.map_or(String::new(), |shares| match words::since(run) {
+        Some(since) => format!("; {since}: {shares}"),
+        None => format!(": {shares}"),
+    })
+}
+
 /// A run in one sentence: how long it took, and how the time was spent.
 pub fn verdict(run: &RunResult) -> String {
     let simulated = if run.machine.is_simulated() { "simulated " } else { "" };
     let (one, many) = (format!("{simulated}program"), format!("{simulated}programs"));
-    let spent = Spent::of(run).in_words().filter(|_| run.programs.len() > 1);
     format!(
         "{} {} {} on {} under {}{}{}.",
         words::count(run.programs.len(), &one, &many),
@@ -123,14 +132,18 @@ pub fn verdict(run: &RunResult) -> String {
         words::count(run.machine.cpus, "CPU", "CPUs"),
         run.policy_in_words(),
         words::cpu_use(run),
-        spent.map_or(String::new(), |spent| format!(": {spent}")),
+        clause(run),
     )
+}
+
+fn kept_from(result: &RunResult) -> Nanos {
+    nanos(result.kept_from_seconds.unwrap_or_default())
 }
 
 /// All changes, in order of time.
 fn changes(result: &RunResult) -> Vec<PresenceChange> {
     let history = History::of(result);
-    let kept_from = nanos(result.kept_from_seconds.unwrap_or_default());
+    let kept_from = kept_from(result);
     let mut changes = Vec::new();
     let mut add = |from: Nanos, to: Nanos, what: PresenceChange| {
         let from = from.max(kept_from);
@@ -240,6 +253,25 @@ mod tests {
         assert_eq!(verdict(&one), "1 program took 600 ms on 2 CPUs under linux.");
         one.interrupted_by = Some("SIGINT".into());
         assert!(verdict(&one).starts_with("1 program was interrupted after 600 ms"));
+    }
+
+    /// No program seems to be there before the kept part of a long run.
+    #[test]
+    fn shares_of_a_long_run_are_of_its_kept_part() {
+        let mut run = testkit::linux();
+        run.programs[0].turns = vec![(0.4, 0.5)];
+        run.programs[1].turns = vec![(0.5, 0.6)];
+        run.kept_from_seconds = Some(0.4);
+        assert_eq!(Spent::of(&run), Spent { turns: MS(200), ..Spent::default() });
+        assert_eq!(
+            verdict(&run),
+            "2 programs took 600 ms on 2 CPUs under linux; since 0 s: taking turns 100 %."
+        );
+        let said = words::kept_from(&run).unwrap();
+        assert!(
+            said.ends_with("Sums are of the whole run, unless they say \"since 0 s\"."),
+            "{said}"
+        );
     }
 
     #[test]

@@ -63,9 +63,13 @@ pub fn kept_from(result: &RunResult) -> Option<String> {
     let from = result.kept_from_seconds?;
     Some(format!(
         "The run was long: single decisions, turns and complete runs before {from:.0} s are not \
-         kept. \
-         All sums include them."
+         kept. Sums are of the whole run, unless they say \"since {from:.0} s\"."
     ))
+}
+
+/// From when on a long run is kept, for what is counted of that part only.
+pub fn since(result: &RunResult) -> Option<String> {
+    result.kept_from_seconds.map(|from| format!("since {from:.0} s"))
 }
 
 /// What a deviation means for a program; the words follow its name.

@@ -3,8 +3,7 @@
 
 use comfy_table::Cell;
 use cosched_core::{Exit, Waits};
-use cosched_report::spent::Spent;
-use cosched_report::{after, disturbance, molding, silence, words};
+use cosched_report::{after, disturbance, molding, silence, spent, words};
 use cosched_results::result::{Backends, NONE, ProgramResult, RunResult};
 
 use crate::deviations;
@@ -160,9 +159,7 @@ fn backends(backends: &Backends) -> String {
 
 /// The run in one line: how long, how the time was spent, what was in the way.
 fn verdict(result: &RunResult) -> String {
-    let several = result.programs.len() > 1;
-    let spent = Spent::of(result).in_words().filter(|_| several);
-    let spent = spent.map_or(String::new(), |spent| format!(": {spent}"));
+    let spent = spent::clause(result);
     let mut sentences =
         vec![format!("{}: {:.2} s in all{spent}.", result.policy_in_words(), result.total_seconds)];
     if let Some(signal) = &result.interrupted_by {
