@@ -12,7 +12,8 @@
 //!
 //! *What run.json does not say.* A span between two turns counts as frozen unless the program had
 //! ended before it, or another process stopped it in that span. A program that repeats only as a
-//! co-runner, and waits for its next start when the run ends, counts as ended.
+//! co-runner, and waits for its next start when the run ends, counts as ended. What a program did
+//! before the first span that is kept of a long run is not known, and no phase.
 
 mod quanta;
 
@@ -131,7 +132,8 @@ impl<'a> History<'a> {
         History { result, phases, sent, quanta }
     }
 
-    /// What a program did, in order of time and without gaps, from its arrival to its last end.
+    /// What a program did, in order of time and without gaps, from its arrival, or from the first
+    /// span that is kept of it, to its last end.
     pub fn phases(&self, slot: usize) -> &[Phase] {
         &self.phases[slot]
     }
@@ -314,10 +316,14 @@ fn phases(result: &RunResult, slot: usize) -> Vec<Phase> {
         let before = program.completions.partition_point(|completion| ends(completion) <= to);
         program.completions[..before].last().map(ends).filter(|end| *end >= from)
     };
+    let first = program.timeline.first().zip(program.started_seconds);
+    let is_cut = result.kept_from_seconds.is_some()
+        && first.is_some_and(|(first, started)| nanos(first.0) > nanos(started));
     let mut started = false;
     for TimelineEntry(from, to, cpus) in &program.timeline {
         let (from, to) = (nanos(*from), nanos(*to));
         match ended_within(until, from) {
+            _ if is_cut && !started => {}
             _ if !started => push(until, from, Activity::Unstarted),
             Some(end) => {
                 push(until, end, held(until, end));

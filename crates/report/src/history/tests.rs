@@ -76,6 +76,21 @@ fn a_program_waits_until_the_run_ends_or_its_start_fails() {
 }
 
 #[test]
+fn time_before_the_kept_spans_is_no_wait() {
+    let mut result = run();
+    for program in &mut result.programs {
+        program.timeline.remove(0);
+    }
+    let arrived = |result: &RunResult| lives(&History::of(result), B)[0];
+    assert_eq!(arrived(&result), (0, "not started"));
+    result.kept_from_seconds = Some(0.265);
+    assert_eq!(arrived(&result), (265, "running"));
+    // All its spans are kept.
+    result.programs[B].started_seconds = Some(0.265);
+    assert_eq!(arrived(&result), (0, "not started"));
+}
+
+#[test]
 fn an_interrupted_run_leaves_a_frozen_program_frozen() {
     let mut outcome = outcome();
     outcome.programs[A].timeline.pop();
