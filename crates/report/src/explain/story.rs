@@ -21,7 +21,7 @@ use super::slices::{self, SliceChoice, TriedActuator};
 use super::spread;
 use super::sum;
 use super::thread_limits::{self, ThreadLimit};
-use super::turns;
+use super::turns::Turns;
 use crate::disturbance;
 use crate::history::{Activity, History, Phase, Sent, nanos};
 use crate::interference::Interference;
@@ -51,7 +51,8 @@ pub struct Story {
     pub programs: Vec<ProgramStory>,
 }
 
-/// Where the time of one program went, until it was done.
+/// Where the time of one program went, until it was done. Of a long run, turns, waits, their
+/// reasons and co-runners are those since it is kept.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ProgramStory {
     /// Its name.
@@ -278,9 +279,12 @@ fn quanta(history: &History<'_>) -> Option<String> {
 fn program(history: &History<'_>, slot: usize) -> ProgramStory {
     let program = &history.result.programs[slot];
     let done = history.done(slot);
-    let phases: Vec<Phase> = history.phases_until_done(slot).collect();
+    let kept_from = nanos(history.result.kept_from_seconds.unwrap_or(0.0));
+    let phases = history.phases_until_done(slot).filter(|phase| phase.to > kept_from);
+    let phases = phases.map(|phase| Phase { from: phase.from.max(kept_from), ..phase });
+    let phases: Vec<Phase> = phases.collect();
     let stopped_seconds = program.stopped_seconds();
-    let turns = turns::lengths(history.result, slot, &phases);
+    let turns = Turns::of(history, slot, &phases);
     let waits: Vec<&Phase> = phases.iter().filter(|phase| phase.state.waits()).collect();
     let runs: Vec<&Phase> =
         phases.iter().filter(|phase| matches!(phase.state, Activity::Running(_))).collect();
@@ -294,9 +298,9 @@ fn program(history: &History<'_>, slot: usize) -> ProgramStory {
         waiting_seconds: program.waiting_seconds,
         stopped_seconds,
         interference_seconds: program.interference_seconds.map(|cost| cost - stopped_seconds),
-        turns: turns.len(),
+        turns: turns.count(),
         waits: waits.len(),
-        longest_wait: history.longest_wait(slot).map(|phase| LongestWait {
+        longest_wait: waits.iter().max_by_key(|phase| phase.length()).map(|phase| LongestWait {
             from_seconds: phase.from.as_secs_f64(),
             seconds: phase.length().as_secs_f64(),
         }),
@@ -392,20 +396,25 @@ fn deviations(history: &History<'_>, slot: usize, done: Nanos) -> Vec<Misfortune
     kinds
 }
 
-fn in_words(story: &ProgramStory, run: &RunResult, slot: usize, turns: &[f64]) -> Vec<String> {
+fn in_words(story: &ProgramStory, run: &RunResult, slot: usize, turns: &Turns) -> Vec<String> {
     let program = &run.programs[slot];
-    let mut lines = vec![sum::in_words(story, run, slot)];
-    lines.extend(turns::in_words(turns, story.running_seconds, &program.turns));
+    // What follows the sums of a long run is known of its kept part only.
+    let since = |text: &str| match words::since(run) {
+        Some(since) => format!("{}, {}", words::capitalised(&since), text),
+        None => words::capitalised(text),
+    };
+    let mut lines = vec![sum::in_words(story, run, slot, turns)];
+    lines.extend(turns.in_words());
     if let Some(longest) = story.longest_wait {
         let waited = match story.waits {
             1 => "once, for".to_owned(),
             waits => format!("{}, at most", times(waits)),
         };
-        lines.push(format!(
-            "It waited {waited} {} (from {}):",
+        lines.push(since(&format!(
+            "it waited {waited} {} (from {}):",
             seconds(longest.seconds),
             words::instant(nanos(longest.from_seconds)),
-        ));
+        )));
     }
     let reason = |reason: &WaitReason| {
         let length = match reason.times {
@@ -416,15 +425,16 @@ fn in_words(story: &ProgramStory, run: &RunResult, slot: usize, turns: &[f64]) -
     };
     lines.extend(story.reasons.iter().map(reason));
     if !story.meanwhile.is_empty() {
-        lines.push(format!("While it waited, {} ran.", co_runners_in_words(&story.meanwhile)));
+        let ran = format!("while it waited, {} ran.", co_runners_in_words(&story.meanwhile));
+        lines.push(since(&ran));
     }
     if !story.co_runners.is_empty() {
         let known = Interference::of(program).parts().is_some();
         let slowdown = if known { ": interference is slowdown by such programs" } else { "" };
-        lines.push(format!(
-            "While it ran, {} also ran{slowdown}.",
+        lines.push(since(&format!(
+            "while it ran, {} also ran{slowdown}.",
             co_runners_in_words(&story.co_runners)
-        ));
+        )));
     }
     lines.extend(detached::in_words(run, slot));
     lines.extend(after::in_words(program));

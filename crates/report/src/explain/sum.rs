@@ -4,22 +4,20 @@ use cosched_core::Exit;
 use cosched_results::result::RunResult;
 
 use super::story::{ProgramStory, seconds};
+use super::turns::Turns;
 use crate::interference::Interference;
 use crate::{after, disturbance};
 
 /// A program in a sentence; in two where its solo time cannot be true.
-pub(super) fn in_words(story: &ProgramStory, run: &RunResult, slot: usize) -> String {
+pub(super) fn in_words(
+    story: &ProgramStory,
+    run: &RunResult,
+    slot: usize,
+    turns: &Turns,
+) -> String {
     let (program, why) = (&run.programs[slot], disturbance::why_impossible(run));
-    let ProgramStory { name, running_seconds, waiting_seconds, stopped_seconds, .. } = story;
-    let running = match program.filler_seconds {
-        0.0 if !program.turns.is_empty() => format!("{} in turn", seconds(*running_seconds)),
-        0.0 => format!("{} running", seconds(*running_seconds)),
-        filler => format!(
-            "{} in turn, {} as a filler",
-            seconds(running_seconds - filler),
-            seconds(filler)
-        ),
-    };
+    let ProgramStory { name, waiting_seconds, stopped_seconds, .. } = story;
+    let running = turns.parts();
     let mut waiting = format!("{} waiting", seconds(*waiting_seconds));
     if *stopped_seconds > 0.0 {
         waiting.push_str(&format!(", {} stopped by another process", seconds(*stopped_seconds)));
