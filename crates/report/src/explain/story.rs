@@ -23,7 +23,7 @@ use super::sum;
 use super::thread_limits::{self, ThreadLimit};
 use super::turns::Turns;
 use crate::disturbance;
-use crate::history::{Activity, History, Phase, Sent, nanos};
+use crate::history::{Activity, History, Phase, PlannedQuantum, Sent, nanos};
 use crate::interference::Interference;
 use crate::{after, detached, molding, silence, spent, words};
 
@@ -39,7 +39,7 @@ pub struct Story {
     pub variant: Option<String>,
     /// From the start of the run to its end.
     pub total_seconds: f64,
-    /// How many quanta there were.
+    /// How many quanta there were; of a long run, since it is kept.
     pub quanta: usize,
     /// How often one gang followed another.
     pub switches: usize,
@@ -156,7 +156,7 @@ impl Story {
             policy: result.policy.clone(),
             variant: None,
             total_seconds: result.total_seconds,
-            quanta: history.quanta().len(),
+            quanta: kept_quanta(&history).len(),
             switches: result.own.switches,
             choices: choices::choices(result),
             sentences: sentences(&history),
@@ -247,10 +247,17 @@ fn shares(result: &RunResult) -> Option<String> {
     })
 }
 
+/// The quanta from when the run is kept whole.
+fn kept_quanta<'a>(history: &'a History<'_>) -> &'a [PlannedQuantum] {
+    let from = nanos(history.result.kept_from_seconds.unwrap_or(0.0));
+    let quanta = history.quanta();
+    &quanta[quanta.partition_point(|quantum| quantum.from < from)..]
+}
+
 /// How many quanta there were, and what switching cost.
 fn quanta(history: &History<'_>) -> Option<String> {
     let result = history.result;
-    let quanta = history.quanta();
+    let quanta = kept_quanta(history);
     let lengths = || quanta.iter().map(|quantum| quantum.length);
     let shortest = lengths().min()?;
     // The last program has a quantum without a planned end.
@@ -259,12 +266,14 @@ fn quanta(history: &History<'_>) -> Option<String> {
         true => format!(" to {}", words::span(longest)),
         false => String::new(),
     };
-    let mut line = format!(
-        "The run had {}, {}{up_to}, and {}",
-        words::count(quanta.len(), "quantum (turn)", "quanta (turns)"),
-        words::planned(shortest),
-        words::count(result.own.switches, "switch", "switches"),
-    );
+    let had = words::count(quanta.len(), "quantum (turn)", "quanta (turns)");
+    let had = format!("the run had {had}, {}{up_to}", words::planned(shortest));
+    // All switches are counted, also where not all quanta are kept.
+    let had = match words::since(result) {
+        Some(since) => format!("{}, {had}. In all it had", words::capitalised(&since)),
+        None => format!("{}, and", words::capitalised(&had)),
+    };
+    let mut line = format!("{had} {}", words::count(result.own.switches, "switch", "switches"));
     if let Some(gap) = &result.own.switch_gap {
         let (median, longest) = (nanos(gap.p50_seconds), nanos(gap.max_seconds));
         line.push_str(&format!(

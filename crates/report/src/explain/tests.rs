@@ -475,3 +475,5 @@ fn barrier_statistics_say_how_waits_ended() {
     let own = Story::of(&run(), Some(A)).programs.remove(0);
     assert!(own.barrier.is_none() && !own.sentences.concat().contains("barriers of cosched"));
 }
+
+mod long;
