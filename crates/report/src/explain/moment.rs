@@ -41,7 +41,7 @@ pub struct Moment {
 /// The quantum at an instant.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct QuantumMoment {
-    /// Its number in the run, from 1.
+    /// Its number in the run, from 1; of a long run, among the quanta that are kept.
     pub number: usize,
     /// When it was decided.
     pub from_seconds: f64,
@@ -135,9 +135,13 @@ fn together(result: &RunResult, at: Nanos, quantum: Option<&QuantumMoment>) -> O
 
 fn quantum(history: &History<'_>, at: Nanos) -> Option<QuantumMoment> {
     let quantum = history.quantum_at(at)?;
+    // Of a long run, quanta before the first one that is kept are not counted.
+    let which = match history.result.kept_from_seconds {
+        Some(_) => "a quantum".to_owned(),
+        None => format!("quantum {} of the run", quantum.number),
+    };
     let mut sentence = format!(
-        "quantum {} of the run (from {} to {}, {})",
-        quantum.number,
+        "{which} (from {} to {}, {})",
         words::instant(quantum.from),
         words::instant(quantum.to),
         words::planned(quantum.length),

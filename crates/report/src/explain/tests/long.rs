@@ -35,3 +35,10 @@ fn waits_of_a_long_run_are_those_that_are_kept() {
     );
     assert_eq!((story.waits, story.turns), (1, 3));
 }
+
+#[test]
+fn a_quantum_of_a_long_run_has_no_number() {
+    let first = Moment::of(&long(), ms(210), None).lines().swap_remove(0);
+    let expected = "At 0.210 s, under greedy, in a quantum (from 0.200 s to 0.262 s, planned for ";
+    assert!(first.starts_with(expected), "{first}");
+}
