@@ -170,6 +170,23 @@ fn a_moment_explains_why_each_program_runs_or_waits() {
     assert!(["in-gang", "other-gang", "queued"].iter().any(|why| half["reason"]["why"] == *why));
 }
 
+/// Nothing is known of a time before a long run is kept.
+#[test]
+fn a_time_before_the_kept_part_is_refused() {
+    let folder = simulated("gang");
+    let file = folder.path().join("out/run.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let mut run: Value = serde_json::from_str(&text).unwrap();
+    run["kept_from_seconds"] = 0.05.into();
+    std::fs::write(&file, run.to_string()).unwrap();
+    for command in ["explain out --at 20ms", "explain out half --at 20ms --json"] {
+        let message = refused(folder.path(), command);
+        let why = "--at 0.02 s: what was decided before 0.05 s was not kept; name a later time";
+        assert!(message.contains(why), "{message}");
+    }
+    assert!(printed(folder.path(), "explain out --at 50ms").starts_with("At 0.050 s"));
+}
+
 #[test]
 fn program_names_cannot_control_the_terminal() {
     let folder = simulated("gang");

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use cosched_core::Nanos;
 use cosched_report::explain::{Moment, Story};
+use cosched_report::history::nanos;
 use cosched_results::result::RunResult;
 use cosched_workload::{escaped, shown};
 
@@ -74,12 +75,15 @@ fn slot(result: &RunResult, name: &str) -> Result<usize, Failure> {
 }
 
 fn check_time(result: &RunResult, at: Nanos) -> Result<(), Failure> {
-    match at.as_secs_f64() <= result.total_seconds {
-        true => Ok(()),
-        false => Err(Failure::Input(format!(
-            "--at {} s: the run took {} s; name a time within it",
-            at.as_secs_f64(),
-            result.total_seconds
-        ))),
-    }
+    let kept_from = nanos(result.kept_from_seconds.unwrap_or(0.0));
+    let (named, total) = (at.as_secs_f64(), result.total_seconds);
+    let why = if named > total {
+        format!("the run took {total} s; name a time within it")
+    } else if at < kept_from {
+        let from = kept_from.as_secs_f64();
+        format!("what was decided before {from} s was not kept; name a later time")
+    } else {
+        return Ok(());
+    };
+    Err(Failure::Input(format!("--at {named} s: {why}")))
 }
