@@ -262,7 +262,8 @@ mod tests {
         assert_eq!(
             turns,
             "Since 0 s, it had 2 turns of 100 ms (median), 200 ms in all. They began at 0.200 s \
-             and 0.400 s. In the whole run, for 250 ms it got the CPU time that programs in turn left."
+             and 0.400 s. In the whole run, for 250 ms it got the CPU time that programs in turn \
+             left."
         );
         let interrupted = |run: &mut RunResult| {
             run.kept_from_seconds = Some(0.15);
