@@ -66,19 +66,22 @@ fn reasons(result: &RunResult) -> impl Iterator<Item = (f64, &Why)> {
 /// The choices and the solo probes in words, and what measuring cost, in percent of the whole run.
 pub(super) fn in_words(result: &RunResult, total: Nanos) -> Vec<String> {
     let Some(last) = choices(result).pop() else { return Vec::new() };
-    let is_told = |why: &Why| {
-        matches!(why.read(), Some(AutoReason::Chosen { .. } | AutoReason::SoloProbes { .. }))
+    let line = |(at_seconds, why): (f64, &Why)| {
+        // Policies report only new modes and reasons: after solo probes, a mode may go on unsaid.
+        let from = match why.read()? {
+            AutoReason::Chosen { .. } => "from",
+            AutoReason::SoloProbes { .. } => "at",
+            AutoReason::HardlyRuns => return None,
+        };
+        let at = words::instant(nanos(at_seconds));
+        Some(format!("  {from} {at}: {}.", words::reason(why)))
     };
-    let told: Vec<(f64, &Why)> = reasons(result).filter(|(_, why)| is_told(why)).collect();
-    let line = |(from_seconds, why): &(f64, &Why)| {
-        let from = words::instant(nanos(*from_seconds));
-        format!("  from {from}: {}.", words::reason(why))
-    };
+    let lines: Vec<String> = reasons(result).filter_map(line).collect();
     let share = 100.0 * last.explored_seconds / total.as_secs_f64().max(1e-9);
     let cost = (last.explored_seconds > 0.0)
         .then(|| format!("  Measuring cost {share:.1} % of the run's time."));
     let head = "From its measurements, cosched chose how the programs ran:".to_owned();
-    [head].into_iter().chain(abridged(&told, line)).chain(cost).collect()
+    [head].into_iter().chain(abridged(&lines, String::clone)).chain(cost).collect()
 }
 
 #[cfg(test)]
@@ -117,7 +120,7 @@ mod tests {
             [
                 "From its measurements, cosched chose how the programs ran:",
                 "  from 0.000 s: running together, because nothing has been measured yet.",
-                "  from 0.180 s: solo probe: each program runs by itself for a moment, to measure \
+                "  at 0.180 s: solo probe: each program runs by itself for a moment, to measure \
                  how many CPUs it uses (2 times 20 ms).",
                 "  from 0.220 s: taking turns, because each program can fill its CPUs by itself \
                  (2.00 CPUs busy when running together, 1.96 when taking turns; measuring has cost \
