@@ -21,7 +21,7 @@ use super::slices::{self, SliceChoice, TriedActuator};
 use super::spread;
 use super::sum;
 use super::thread_limits::{self, ThreadLimit};
-use super::turns::Turns;
+use super::turns::ProgramTurns;
 use crate::disturbance;
 use crate::history::{Activity, History, Phase, PlannedQuantum, Sent, nanos};
 use crate::interference::Interference;
@@ -293,7 +293,7 @@ fn program(history: &History<'_>, slot: usize) -> ProgramStory {
     let phases = phases.map(|phase| Phase { from: phase.from.max(kept_from), ..phase });
     let phases: Vec<Phase> = phases.collect();
     let stopped_seconds = program.stopped_seconds();
-    let turns = Turns::of(history, slot, &phases);
+    let turns = ProgramTurns::of(history, slot, &phases);
     let waits: Vec<&Phase> = phases.iter().filter(|phase| phase.state.waits()).collect();
     let runs: Vec<&Phase> =
         phases.iter().filter(|phase| matches!(phase.state, Activity::Running(_))).collect();
@@ -405,7 +405,12 @@ fn deviations(history: &History<'_>, slot: usize, done: Nanos) -> Vec<Misfortune
     kinds
 }
 
-fn in_words(story: &ProgramStory, run: &RunResult, slot: usize, turns: &Turns) -> Vec<String> {
+fn in_words(
+    story: &ProgramStory,
+    run: &RunResult,
+    slot: usize,
+    turns: &ProgramTurns,
+) -> Vec<String> {
     let program = &run.programs[slot];
     // What follows the sums of a long run is known of its kept part only.
     let since = |text: &str| match words::since(run) {

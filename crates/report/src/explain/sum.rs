@@ -4,7 +4,7 @@ use cosched_core::Exit;
 use cosched_results::result::RunResult;
 
 use super::story::{ProgramStory, seconds};
-use super::turns::Turns;
+use super::turns::ProgramTurns;
 use crate::interference::Interference;
 use crate::{after, disturbance};
 
@@ -13,7 +13,7 @@ pub(super) fn in_words(
     story: &ProgramStory,
     run: &RunResult,
     slot: usize,
-    turns: &Turns,
+    turns: &ProgramTurns,
 ) -> String {
     let (program, why) = (&run.programs[slot], disturbance::why_impossible(run));
     let ProgramStory { name, waiting_seconds, stopped_seconds, .. } = story;

@@ -17,7 +17,7 @@ const SHOWN: usize = 5;
 const NOTICEABLE: f64 = 0.01;
 
 /// The turns of a program, and the parts of its running time.
-pub(super) struct Turns {
+pub(super) struct ProgramTurns {
     /// In seconds: by weight, or times in which the program ran. A program that moves to other CPUs
     /// still has the same turn.
     lengths: Vec<f64>,
@@ -37,9 +37,9 @@ pub(super) struct Turns {
     without: f64,
 }
 
-impl Turns {
+impl ProgramTurns {
     /// The turns of a program with these phases until it was done, as far as they are kept.
-    pub(super) fn of(history: &History<'_>, slot: usize, phases: &[Phase]) -> Turns {
+    pub(super) fn of(history: &History<'_>, slot: usize, phases: &[Phase]) -> ProgramTurns {
         let (run, program) = (history.result, &history.result.programs[slot]);
         let (from, done) = (nanos(run.kept_from_seconds.unwrap_or(0.0)), history.done(slot));
         let counts = |turn: &&(f64, f64)| (from..done).contains(&nanos(turn.0));
@@ -60,7 +60,7 @@ impl Turns {
                 (running - filler - after, after)
             }
         };
-        Turns {
+        ProgramTurns {
             lengths,
             by_weight,
             since: words::since(run),
