@@ -225,10 +225,10 @@ fn programs_stopped_by_others_are_ended_too() {
 #[test]
 fn a_program_without_its_main_thread_is_ended_too() {
     const LEAVES: &str = "
-import ctypes, platform, threading, time
+import ctypes, platform, sys, threading, time
 def work():
-    time.sleep(0.2)
-    open('there', 'w').write('yes\\n')
+    while ' Z ' not in open('/proc/self/stat').read(): time.sleep(0.01)
+    open(sys.argv[1], 'w').write('yes\\n')
     while True: pass
 threading.Thread(target=work).start()
 ctypes.CDLL(None).syscall(60 if platform.machine() == 'x86_64' else 93, 0)
@@ -237,14 +237,16 @@ ctypes.CDLL(None).syscall(60 if platform.machine() == 'x86_64' else 93, 0)
     place.write("leaves.py", LEAVES);
     let keys = "threads = 2";
     let tables = [
-        program("leaves", keys, "exec python3 leaves.py"),
-        program("leaves-one", keys, "python3 leaves.py & sleep 0.1"),
+        program("leaves", keys, "exec python3 leaves.py first"),
+        program("leaves-one", keys, "python3 leaves.py second & sleep 0.1"),
     ];
     let cosched = place.run(&tables, "");
-    eventually("its other thread", || place.read("there").ends_with('\n'));
+    let is_there = |name: &str| place.read(name).ends_with('\n');
+    eventually("their other threads", || is_there("first") && is_there("second"));
     cosched.signal(Signal::TERM);
     let ended = cosched.ended().with(143);
     let result = ended.result();
     assert_eq!(result.programs[0].exit_status, Some(143));
+    assert!(!result.programs[1].left_running);
     place.nothing_is_left_of(&ended);
 }

@@ -26,9 +26,10 @@ pub fn real_time_left(dir: &Dir) -> Option<i64> {
     Some(all - below.iter().filter_map(real_time_budget).sum::<i64>())
 }
 
-/// Gives a group a budget, or the most that is left. Nothing happens where groups have no budgets.
+/// Gives a group a budget, or the most that is left; a very small one is made larger. Nothing
+/// happens where groups have no budgets.
 pub fn grant_real_time(dir: &Dir, budget: Option<i64>) {
-    let Some(mut budget) = budget else { return };
+    let Some(mut budget) = budget.map(|budget| budget.max(LEAST)) else { return };
     while budget >= LEAST && dir.write(BUDGET, &budget.to_string()).is_err() {
         budget /= 2;
     }
@@ -54,5 +55,8 @@ mod tests {
         grant_real_time(&dir, Some(475_000));
         assert_eq!(real_time_budget(&dir), Some(475_000));
         assert_eq!(real_time_left(&above), Some(475_000), "for a further run");
+        fs::write(root.path().join("p").join(BUDGET), "0\n").unwrap();
+        grant_real_time(&dir, Some(10));
+        assert_eq!(real_time_budget(&dir), Some(LEAST), "one of very many programs");
     }
 }

@@ -291,9 +291,9 @@ impl Stopper {
                 ProcState::Traced => return Err(Refusal::Traced),
                 _ => {
                     any = true;
-                    // Noted before the signal, so that a thaw after a failure finds it.
-                    self.stopped.push(StoppedProcess::new(process));
+                    // Not noted if it got no signal: it needs none to continue.
                     process.signal(proc, Signal::STOP).map_err(refusal)?;
+                    self.stopped.push(StoppedProcess::new(process));
                     if stat.state != ProcState::Running && stat.threads > 1 {
                         stop_by_a_running_thread(process, proc);
                     }

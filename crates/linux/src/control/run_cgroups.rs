@@ -81,7 +81,7 @@ const DELEGATE: &str = "`cosched doctor` names a remedy; or leave the option out
 /// to try out.
 const OWN_CGROUPS: usize = 3;
 
-/// A program gets such a part of the run's budget for real-time threads at most.
+/// Each program gets at most one part in so many of the run's budget for real-time threads.
 const LEAST_PARTS: usize = 8;
 
 /// The cgroups of a run.
@@ -320,11 +320,10 @@ impl RunCgroups {
         };
         try_out(tree, kind, log)?.map_err(|why| not_here(why.to_string()))?;
         self.claim(Some(tree), kind, role, log)?;
-        for base in self.bases.iter().filter(|base| base.roles.contains(&Role::Share)) {
-            cgroup::grant_real_time(
-                &base.dir,
-                cgroup::real_time_left(&tree.own).map(|all| all / 2),
-            );
+        let shares = |base: &&Base| base.roles.contains(&Role::Share);
+        if let Some(base) = self.bases.iter().find(shares).filter(|_| role == Role::Share) {
+            let left = cgroup::real_time_left(&tree.own);
+            cgroup::grant_real_time(&base.dir, left.map(|left| left / 2));
         }
         Ok(())
     }

@@ -253,7 +253,7 @@ impl Linux {
         self.count_threads(&live, stat.map_or(0, |stat| stat.threads));
         let stopped = stat.is_some_and(|stat| stat.state == ProcState::Stopped);
         match (live.state, live.tree.main) {
-            // No other process has stopped what cosched could not continue.
+            // What cosched could not continue may look like a stop by another process.
             _ if is_held_here => {}
             (ExecutionState::Running, Some(process)) if stopped => {
                 self.log.note(Record::StoppedByOther { process })?;
@@ -266,7 +266,11 @@ impl Linux {
                 );
                 self.tell(Happening::StoppedByOther(id));
             }
-            (ExecutionState::StoppedByOther, Some(process)) if !stopped => {
+            // It may have run for a moment in which another program was frozen: its record is gone.
+            (ExecutionState::StoppedByOther, Some(process)) if stopped => {
+                self.log.note(Record::StoppedByOther { process })?;
+            }
+            (ExecutionState::StoppedByOther, Some(process)) => {
                 self.log.note(Record::ContinuedByOther { process })?;
                 live.state = ExecutionState::Running;
                 self.tell(Happening::ContinuedByOther(id));

@@ -16,8 +16,8 @@ pub(super) fn note_stopped(freezer: &Freezer, log: &mut Log) -> Result<(), LogEr
     others.try_for_each(|process| log.note(Record::StoppedByOther { process: *process }))
 }
 
-/// Announces which processes that another process had stopped, of any program, are not stopped any
-/// more. The freezer has just been asked to look for stops.
+/// Announces the stops by other processes that are over, of any program. The freezer has just been
+/// asked to look for stops.
 pub(super) fn note_continued(
     freezer: &Freezer,
     proc: &Proc,

@@ -58,10 +58,13 @@ impl Process {
     /// When that is not known: the caller may open no more files, say.
     pub fn check(&self, proc: &Proc) -> Result<Option<Stat>, FileError> {
         let stat = if_there(proc.stat(self.pid))?.filter(|stat| self.is_alive_in(stat));
-        Ok(stat.and_then(|stat| match stat.state.has_ended() {
-            true => Some(Stat { state: state_of_others(proc, self.pid)?, ..stat }),
-            false => Some(stat),
-        }))
+        match stat {
+            Some(stat) if stat.state.has_ended() => {
+                let state = state_of_others(proc, self.pid)?;
+                Ok(state.map(|state| Stat { state, ..stat }))
+            }
+            stat => Ok(stat),
+        }
     }
 
     /// Its present data; `None` once it has ended, or if that is not known.
@@ -237,14 +240,18 @@ impl Tree {
 
 /// The state of a process whose main thread has ended: that of another thread. `None`: all have
 /// ended.
-fn state_of_others(proc: &Proc, pid: i32) -> Option<ProcState> {
-    let threads = proc.threads(pid).ok()?.into_iter();
-    let mut states = threads.filter_map(|tid| Some(proc.thread_stat(pid, tid).ok()?.state));
-    states.find(|state| !state.has_ended())
+fn state_of_others(proc: &Proc, pid: i32) -> Result<Option<ProcState>, FileError> {
+    for tid in if_there(proc.threads(pid))?.unwrap_or_default() {
+        let stat = if_there(proc.thread_stat(pid, tid))?;
+        if let Some(stat) = stat.filter(|stat| !stat.state.has_ended()) {
+            return Ok(Some(stat.state));
+        }
+    }
+    Ok(None)
 }
 
-/// What was read about a process; `None`: it has ended, or is hidden from this user, and so it is
-/// none that this user could stop.
+/// What was read about a process; `None`: it has ended, or is hidden from this user. cosched has
+/// not stopped what it cannot see.
 pub(crate) fn if_there<T>(read: Result<T, FileError>) -> Result<Option<T>, FileError> {
     match read {
         Ok(read) => Ok(Some(read)),
@@ -338,6 +345,11 @@ mod tests {
         assert_eq!(process.look(&proc).unwrap().state, ProcState::Stopped);
         assert!(process.is_there(&proc));
         assert_eq!(tree.members(&proc), [process]);
+        // One that cannot be read may be stopped.
+        let of_other = proc.folder(process.pid).join("task/43/stat");
+        std::fs::remove_file(&of_other).unwrap();
+        std::fs::create_dir(&of_other).unwrap();
+        assert!(process.check(&proc).is_err());
         // Now the other one has ended, too.
         std::fs::remove_dir_all(proc.folder(process.pid).join("task/43")).unwrap();
         says(process.pid, 'Z', 1);

@@ -67,7 +67,7 @@ fn reasons(result: &RunResult) -> impl Iterator<Item = (f64, &Why)> {
 pub(super) fn in_words(result: &RunResult, total: Nanos) -> Vec<String> {
     let Some(last) = choices(result).pop() else { return Vec::new() };
     let line = |(at_seconds, why): (f64, &Why)| {
-        // Policies report only new modes and reasons: after solo probes, a mode may go on unsaid.
+        // Policies report new modes and reasons only: after solo probes, a mode may just go on.
         let from = match why.read()? {
             AutoReason::Chosen { .. } => "from",
             AutoReason::SoloProbes { .. } => "at",

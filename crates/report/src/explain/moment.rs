@@ -41,7 +41,7 @@ pub struct Moment {
 /// The quantum at an instant.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct QuantumMoment {
-    /// Its number in the run, from 1; of a long run, among the quanta that are kept.
+    /// Its number among the quanta in run.json, from 1; those of a long run are not all there.
     pub number: usize,
     /// When it was decided.
     pub from_seconds: f64,

@@ -17,7 +17,7 @@ const TIMES: u64 = 2;
 /// A quantum as it was planned.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlannedQuantum {
-    /// Its number in the run, from 1.
+    /// Its number among those in run.json, from 1.
     pub number: usize,
     /// When it was decided.
     pub from: Nanos,

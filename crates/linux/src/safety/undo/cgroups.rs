@@ -1,6 +1,7 @@
-//! Removing cgroups: thaw, move all processes back, remove.
+//! Removing cgroups: thaw, disable controllers, move all processes back, remove.
 //!
-//! Programs may have made cgroups of their own below, so each step goes over the whole subtree.
+//! Programs may have made cgroups of their own below, so each of these steps goes over the whole
+//! subtree. A thaw alone leaves the cgroups that programs made as they are.
 //! Programs may also fork, or be about to end, meanwhile; each step may be repeated.
 
 use std::path::Path;
@@ -35,11 +36,11 @@ impl Doomed {
     /// Thaws the programs. What a program froze itself stays frozen: a container, say, or programs
     /// of a run of its own.
     pub(super) fn thaw(&self) -> Result<(), FileError> {
-        thaw(self.kind, &self.dir)?;
-        children(&self.dir)?
-            .iter()
-            .map(|program| thaw(self.kind, program))
-            .fold(Ok(()), Result::and)
+        let own = thaw(self.kind, &self.dir);
+        let of = |program: &Dir| thaw(self.kind, program);
+        let programs =
+            children(&self.dir).and_then(|list| list.iter().map(of).fold(Ok(()), Result::and));
+        own.and(programs)
     }
 
     /// Thaws everything in the subtree: it is to be removed.
@@ -224,6 +225,12 @@ mod tests {
         assert_eq!(frozen(), [false, false, true]);
         doomed.thaw_all().unwrap();
         assert_eq!(frozen(), [false; 3]);
+        // One that cannot be thawed keeps no other one frozen.
+        fs::remove_file(&files[0]).unwrap();
+        fs::create_dir(&files[0]).unwrap();
+        fs::write(&files[1], "1").unwrap();
+        assert!(doomed.thaw().is_err());
+        assert_eq!(fs::read_to_string(&files[1]).unwrap(), "0");
     }
 
     #[test]

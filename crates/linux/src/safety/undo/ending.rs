@@ -23,7 +23,7 @@ pub fn logs_of_ending(folders: &[PathBuf], proc: &Proc) -> Vec<PathBuf> {
 fn is_ending(owner: Process, is_held: impl Fn() -> bool, proc: &Proc) -> bool {
     match proc.stat(owner.pid) {
         Ok(stat) if Process::from(stat) != owner => false,
-        // The first thread has ended, and others may not have.
+        // It has ended; another process may hold its log open.
         Ok(stat) if stat.has_ended() => is_held(),
         Ok(_) => proc.is_ending(owner.pid).unwrap_or(false),
         Err(_) => false,
@@ -55,7 +55,7 @@ mod tests {
         let own = Process::find(&proc, std::process::id() as i32).unwrap();
         assert!(!is_ending(own, || true, &proc));
         let (mut child, ended) = killed();
-        assert!(is_ending(ended, || true, &proc), "a thread of it holds the log");
+        assert!(is_ending(ended, || true, &proc), "another process holds its log open");
         assert!(!is_ending(ended, || false, &proc));
         let other = Process { start_time: ended.start_time + 1, ..ended };
         assert!(!is_ending(other, || true, &proc), "a later process has its number");
