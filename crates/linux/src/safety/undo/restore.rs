@@ -272,6 +272,7 @@ impl<'a> Work<'a> {
         }
         match process.signal(self.proc, Signal::CONT) {
             Ok(_) => self.done.continued += usize::from(stat.state == ProcState::Stopped),
+            Err(errno) if was_never_stopped(stat.state, errno) => {}
             Err(errno) => self.done.failed.push(NotRestored::Stopped { process, errno }),
         }
         // While all is undone, cosched stops no program. A process that was born since needs no
@@ -334,6 +335,12 @@ impl<'a> Work<'a> {
     fn expect(&mut self, result: Result<(), FileError>) {
         self.done.failed.extend(result.err().map(NotRestored::from));
     }
+}
+
+/// Whether cosched cannot have stopped a process that refuses SIGCONT: its user is another one
+/// since, as after `sudo`, and it refused SIGSTOP, too.
+fn was_never_stopped(state: ProcState, refused: Errno) -> bool {
+    refused == Errno::PERM && state != ProcState::Stopped
 }
 
 /// Restores a mask. Returns whether it was cosched's.
@@ -410,6 +417,14 @@ mod tests {
         for restored in [restore(&journal, &proc), thaw(&journal, &proc)] {
             assert!(matches!(restored.failed[..], [NotRestored::Unread(_)]), "{restored:?}");
         }
+    }
+
+    /// Otherwise the log would stay, and the run would end with an error.
+    #[test]
+    fn a_process_that_refuses_signals_and_runs_was_never_stopped() {
+        assert!(was_never_stopped(ProcState::Sleeping, Errno::PERM));
+        assert!(!was_never_stopped(ProcState::Stopped, Errno::PERM));
+        assert!(!was_never_stopped(ProcState::Sleeping, Errno::NOMEM));
     }
 
     /// Otherwise undoing would last as long as a program starts one process after another.
