@@ -2,7 +2,7 @@
 
 use crate::process::helper::Helper;
 use crate::process::shim;
-use crate::safety::sentinel;
+use crate::safety::{sentinel, undo};
 
 /// Becomes a [helper](crate::process::helper) if the command line says so; returns at once
 /// otherwise.
@@ -11,7 +11,7 @@ use crate::safety::sentinel;
 pub fn become_one_if_asked() {
     let Some(argument) = std::env::args_os().nth(1) else { return };
     if argument == Helper::Shim.argument() {
-        shim::main();
+        shim::main(undo::is_undone);
     }
     if argument == Helper::Sentinel.argument() {
         sentinel::main();

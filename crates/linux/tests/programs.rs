@@ -6,13 +6,15 @@ mod support;
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use cosched_core::{CpuSet, Exit};
 use cosched_linux::kernel::affinity;
-use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::kernel::procfs::{Proc, ProcState};
 use cosched_linux::process::launch::{
     LaunchOrder, Launcher, OutputTo, ShimReport, Spec, StartStep,
 };
+use cosched_linux::process::tree::{Process, Tree};
 use rustix::process::Signal;
 use support::{HIDDEN, Program, eventually, reports_of, script};
 
@@ -274,9 +276,51 @@ fn without_cosched_a_program_goes_on_and_its_shim_ends_with_it() {
     eventually("the program's end", || done.exists());
     eventually("the shim's end", || shim.look(&proc).is_none());
     let orphan: i32 = fs::read_to_string(&done).unwrap().trim().parse().unwrap();
-    let orphan = cosched_linux::process::tree::Process::find(&proc, orphan).unwrap();
+    let orphan = Process::find(&proc, orphan).unwrap();
     assert_ne!(orphan.look(&proc).unwrap().ppid, shim.pid);
     assert_eq!(orphan.signal(&proc, Signal::KILL), Ok(true));
+}
+
+/// Otherwise its stopped children would not be found when cosched's changes are undone.
+#[test]
+fn without_cosched_a_shim_waits_until_all_is_undone() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    fs::write(&log, "what is to be undone").unwrap();
+    let proc = Proc::default();
+    let spec = Spec { order: script("sleep 1000 & sleep 1000"), stdout: null(), stderr: null() };
+    let mut prepared = Launcher::new(Path::new(HIDDEN), proc.clone()).prepare(&spec).unwrap();
+    prepared.hold(fs::File::open(&log).unwrap());
+    let mut launched = prepared.start().unwrap();
+    let shim = launched.shim();
+    eventually("the program's processes", || {
+        reports_of(&mut launched);
+        proc.descendants(shim.pid).unwrap().len() == 3
+    });
+    let find = |pid| Process::find(&proc, pid).unwrap();
+    let main = find(proc.children(shim.pid).unwrap()[0]);
+    let left = proc.children(main.pid).unwrap().into_iter().map(find).collect::<Vec<_>>();
+    assert_eq!(left[0].signal(&proc, Signal::STOP), Ok(true));
+    eventually("its stop", || left[0].look(&proc).unwrap().state == ProcState::Stopped);
+    drop(launched);
+    assert_eq!(main.signal(&proc, Signal::KILL), Ok(true));
+    eventually("its last report", || proc.stat(main.pid).is_err());
+    // A shim that does not wait has ended by now.
+    std::thread::sleep(Duration::from_millis(50));
+    for process in &left {
+        assert_eq!(process.look(&proc).map(|stat| stat.ppid), Some(shim.pid));
+    }
+    assert_eq!(left[0].look(&proc).unwrap().state, ProcState::Stopped);
+    // Removing its name undoes nothing.
+    fs::rename(&log, folder.path().join("renamed")).unwrap();
+    assert_eq!(left[0].signal(&proc, Signal::CONT), Ok(true));
+    eventually("that it goes on", || left[0].look(&proc).unwrap().state != ProcState::Stopped);
+    assert!(shim.look(&proc).is_some());
+    fs::write(folder.path().join("renamed"), " ").unwrap();
+    eventually("the shim's end", || shim.look(&proc).is_none());
+    for process in left {
+        assert_eq!(process.signal(&proc, Signal::KILL), Ok(true), "it goes on");
+    }
 }
 
 #[test]
@@ -290,10 +334,6 @@ fn a_killed_shim_shows_as_closed_reports_without_an_end() {
         program.launched.reports.closed()
     });
     assert_eq!(program.reports().len(), 1);
-    let tree = cosched_linux::process::tree::Tree {
-        shim: Some(shim),
-        main: Some(main),
-        ..Default::default()
-    };
+    let tree = Tree { shim: Some(shim), main: Some(main), ..Default::default() };
     assert!(tree.signal(&proc, Signal::KILL, &[]).unwrap() >= 1);
 }

@@ -7,6 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::process::tree::Process;
 use rustix::fs::{XattrFlags, removexattr, setxattr};
 use rustix::process::Signal;
 
@@ -27,9 +29,13 @@ fn two_after(first: &str) -> String {
     [first, later.concat()].concat()
 }
 
-fn is_one_stopped(place: &Place) -> bool {
+fn stopped(place: &Place) -> Vec<Process> {
     let marked = place.marked();
-    marked.programs().into_iter().any(|one| marked.is_stopped(one))
+    marked.programs().into_iter().filter(|one| marked.is_stopped(*one)).collect()
+}
+
+fn is_one_stopped(place: &Place) -> bool {
+    !stopped(place).is_empty()
 }
 
 /// Kills cosched while a program is stopped. `recover` with another runtime folder continues it.
@@ -88,6 +94,77 @@ fn a_renamed_log_is_found() {
     let [log] = &place.undo_logs()[..] else { panic!("{:?}", place.undo_logs()) };
     fs::rename(log, log.with_extension("old")).unwrap();
     recovered(&place, cosched);
+}
+
+/// A program of two processes, first the parent.
+type Family = [Process; 2];
+
+/// The programs whose processes are both stopped.
+fn stopped_families(place: &Place) -> Vec<Family> {
+    let stopped = stopped(place);
+    let parent = |child: Process| {
+        let stat = child.look(&Proc::default())?;
+        stopped.iter().copied().find(|one| one.pid == stat.ppid)
+    };
+    stopped.iter().filter_map(|child| Some([parent(*child)?, *child])).collect()
+}
+
+/// Kills the first process of a stopped program together with cosched, while the sentinel is
+/// stopped. Returns the sentinels and the process that is left.
+fn killed_with_a_parent(place: &Place) -> (Vec<Process>, Process) {
+    let waiting = "while [ ! -e stop ]; do :; done & wait";
+    let programs = ["a", "b"].map(|name| program(name, "threads = 1", waiting));
+    place.write("jobs.toml", programs.concat());
+    let cosched = place.cosched(&[&["run", "jobs.toml", "--out", "out"][..], &OPTIONS].concat());
+    let (marked, mut found) = (place.marked(), None);
+    eventually("a stopped program, and no change since", || {
+        if stopped_families(place).is_empty() {
+            return false;
+        }
+        // Stopped first, so that it starts no other sentinel.
+        cosched.signal(Signal::STOP);
+        eventually("cosched's stop", || marked.is_stopped(cosched.process()));
+        let guards = marked.named("csentinel");
+        guards.iter().for_each(|guard| marked.signal(*guard, Signal::STOP));
+        eventually("their stop", || guards.iter().all(|guard| marked.is_stopped(*guard)));
+        found = stopped_families(place).first().map(|family| (guards, *family));
+        if found.is_none() {
+            marked.continue_own();
+        }
+        found.is_some()
+    });
+    let (guards, [parent, child]) = found.unwrap();
+    marked.signal(parent, Signal::KILL);
+    cosched.kill();
+    let is_reaped = || Proc::default().stat(parent.pid).is_err();
+    eventually("their end", || is_reaped() && marked.named("cosched").is_empty());
+    assert!(marked.is_stopped(child), "it has got no SIGHUP");
+    (guards, child)
+}
+
+#[test]
+fn a_stopped_orphan_is_continued_by_the_sentinel() {
+    let place = Place::new();
+    let (guards, orphan) = killed_with_a_parent(&place);
+    let marked = place.marked();
+    marked.continue_own();
+    eventually("the sentinel's end", || !guards.iter().any(|guard| marked.lives(*guard)));
+    assert!(marked.lives(orphan) && stopped(&place).is_empty());
+    place.write("stop", "");
+    eventually("the end of all", || marked.all().is_empty());
+}
+
+#[test]
+fn a_stopped_orphan_is_recovered_without_a_sentinel() {
+    let place = Place::new();
+    let (guards, orphan) = killed_with_a_parent(&place);
+    let marked = place.marked();
+    guards.into_iter().for_each(|guard| marked.signal(guard, Signal::KILL));
+    let ended = place.cosched(&["recover"]).ended().with(0);
+    assert!(ended.stdout.contains("continued"), "{}", ended.stdout);
+    assert!(marked.lives(orphan) && stopped(&place).is_empty());
+    place.write("stop", "");
+    eventually("the end of all", || marked.all().is_empty());
 }
 
 /// `recover` needs no good folder where shims hold the log.

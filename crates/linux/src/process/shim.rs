@@ -9,10 +9,11 @@
 //! The shim reads its [order](crate::process::launch), starts the command, and then only reaps: it
 //! reports when the command has ended, and when the last descendant has. Where outputs are
 //! labelled, it passes them on. It is never frozen. If cosched is gone, the shim stays until the
-//! command has ended, because a stopped command gets a SIGHUP from the kernel when its parent dies.
-//! Remaining processes then go to init, as they would without cosched. Until then the shim holds
-//! the undo log open, unread. If the sentinel and the file's name are gone, too, `cosched recover`
-//! [finds](crate::safety::undo::kept_by_shims) the log there.
+//! command has ended and all changes are undone. Until then its processes are found below it, and
+//! the kernel sends no SIGHUP to those that are stopped, as it does when their parent dies. What
+//! is left then goes to init, as it would without cosched. The shim holds the undo log open, and
+//! looks only whether it is marked as undone. If the sentinel and the file's name are gone, too,
+//! `cosched recover` [finds](crate::safety::undo::kept_by_shims) the log there.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -48,23 +49,26 @@ const CHANNEL: u64 = 0;
 
 /// How long to wait where waiting for children fails.
 const PAUSE: Duration = Duration::from_millis(2);
+/// How often a shim that only waits for the changes to be undone looks whether they are.
+const LOOK_EVERY: Nanos = Nanos(20_000_000);
 
 /// Runs the shim until its program and cosched need it no more.
 ///
-/// Has to be the first thing that the process does: it closes every descriptor that it finds.
-pub fn main() -> ! {
+/// `is_undone` tells whether nothing is left to be undone after an open log. Has to be the first
+/// thing that the process does: it closes every descriptor that it finds.
+pub fn main(is_undone: fn(&File) -> bool) -> ! {
     // An error cannot be reported: cosched sees the socket close.
-    let status = if run(&Proc::default()).is_ok() { 0 } else { 1 };
+    let status = if run(is_undone, &Proc::default()).is_ok() { 0 } else { 1 };
     std::process::exit(status)
 }
 
-fn run(proc: &Proc) -> io::Result<()> {
+fn run(is_undone: fn(&File) -> bool, proc: &Proc) -> io::Result<()> {
     let channel = helper::begin(Helper::Shim)?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let poll = Poll::new(&[libc::SIGCHLD])?;
     poll.add(channel.as_fd(), CHANNEL)?;
 
-    let Some((ends, _log)) = Pipes::receive(&channel)? else { return Ok(()) };
+    let Some((ends, log)) = Pipes::receive(&channel)? else { return Ok(()) };
     let mut line = String::new();
     BufReader::new(&channel).read_line(&mut line)?;
     if !line.ends_with('\n') {
@@ -74,7 +78,8 @@ fn run(proc: &Proc) -> io::Result<()> {
     let started = start(&order, ends, &channel, proc);
     // A shim that keeps them does its work, too.
     let _ = give_up_capabilities();
-    let mut shim = Shim { channel, poll, cosched_is_there: true };
+    let log = log.map(File::from);
+    let mut shim = Shim { channel, poll, log, is_undone, cosched_is_there: true };
     match started {
         Ok((main, outputs)) => {
             let watched = shim.watch(main, proc);
@@ -107,11 +112,14 @@ fn give_up_capabilities() -> io::Result<()> {
 struct Shim {
     channel: UnixStream,
     poll: Poll,
+    log: Option<File>,
+    is_undone: fn(&File) -> bool,
     cosched_is_there: bool,
 }
 
 impl Shim {
-    /// Reaps until no process is left, or until the command has ended and cosched is gone.
+    /// Reaps until no process is left, or until the command has ended, cosched is gone, and all
+    /// changes are undone.
     fn watch(&mut self, main: Pid, proc: &Proc) -> io::Result<()> {
         let pid = main.as_raw_nonzero().get();
         let process = again(|| Process::find(proc, pid)).map_err(io::Error::other)?;
@@ -121,7 +129,7 @@ impl Shim {
         again(|| std::env::set_current_dir("/"))?;
 
         let mut main_runs = true;
-        while main_runs || self.cosched_is_there {
+        while main_runs || self.cosched_is_there || self.changes_are_left() {
             match rustix::process::wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == main => {
                     main_runs = false;
@@ -130,7 +138,8 @@ impl Shim {
                     self.report(&ShimReport::Exited { at, exit, usage });
                 }
                 Ok(Some(_)) => {}
-                Ok(None) => self.sleep()?,
+                Ok(None) if main_runs || self.cosched_is_there => self.sleep(Nanos::NEVER)?,
+                Ok(None) => self.sleep(LOOK_EVERY)?,
                 Err(rustix::io::Errno::CHILD) => {
                     let at = Nanos(monotonic());
                     self.report(&ShimReport::Gone { at, usage: again(children::usage_of_all)? });
@@ -142,10 +151,15 @@ impl Shim {
         Ok(())
     }
 
-    /// Waits until a child has ended or cosched is gone.
-    fn sleep(&mut self) -> io::Result<()> {
+    /// Whether the sentinel, or `recover`, has still to undo something.
+    fn changes_are_left(&self) -> bool {
+        self.log.as_ref().is_some_and(|log| !(self.is_undone)(log))
+    }
+
+    /// Waits until a child has ended or cosched is gone, but not longer than this.
+    fn sleep(&mut self, most: Nanos) -> io::Result<()> {
         let mut ready = Vec::new();
-        if self.poll.wait(Clock::start().absolute(Nanos::NEVER), &mut ready).is_err() {
+        if self.poll.wait(Clock::start().absolute(most), &mut ready).is_err() {
             // The signal may be taken already, so its cause is looked for.
             std::thread::sleep(PAUSE);
         }

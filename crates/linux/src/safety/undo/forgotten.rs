@@ -72,6 +72,12 @@ impl Log {
     }
 }
 
+/// Whether nothing is left to be undone after an open log; one that cannot be looked at counts as
+/// undone.
+pub(crate) fn is_undone(file: &File) -> bool {
+    !file.metadata().is_ok_and(|found| may_hold(&found))
+}
+
 /// Marks an open log: everything is undone. Removes its name, too, where no other user can have put
 /// another file in its place.
 ///
