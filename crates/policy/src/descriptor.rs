@@ -3,7 +3,7 @@
 //!
 //! Each policy has its descriptor in its own file. The command line, its checks and its help read
 //! descriptors. Some places know policies by name: `cosched doctor` says what each one works with
-//! on a machine, and a few treat the default, `linux` and `fcfs` differently (`Kind::Fcfs`).
+//! on a machine, and `compare` has `linux`, `fcfs` and the default as its own baselines.
 
 use cosched_core::{Nanos, Policy};
 
@@ -22,6 +22,8 @@ pub struct Descriptor {
     /// Whether it gives all threads of a program CPUs at the same time. Only such a policy freezes
     /// programs and has quanta.
     pub gangs: Gangs,
+    /// Whether programs start one after another, each when it is its turn.
+    pub in_order: bool,
     /// How programs take turns by default, if it makes gangs.
     pub turns: Turns,
     /// Whether programs can take turns by weight under it ([`Options::turns`]).
@@ -58,6 +60,7 @@ impl Descriptor {
             name,
             description,
             gangs: Gangs::Never,
+            in_order: false,
             turns: Turns::Freeze,
             by_weight: false,
             weights: false,

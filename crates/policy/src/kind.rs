@@ -169,6 +169,11 @@ impl Kind {
         self.descriptor().gangs == Gangs::Always
     }
 
+    /// Whether programs start one after another, each when it is its turn.
+    pub fn starts_in_order(self) -> bool {
+        self.descriptor().in_order
+    }
+
     /// Whether it measures what threads wait for while they run.
     pub fn measures(self) -> bool {
         self.takes(OptionGroup::Measuring)

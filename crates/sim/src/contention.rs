@@ -6,7 +6,7 @@
 //! * **[buses](crate::prices)**: traffic queues up;
 //! * **caches**: programs with too large footprints share the cache in proportion to them, and
 //!   miss more. A program that comes back to a cache that others have used meanwhile [brings
-//!   back](crate::cache) the lines that are gone;
+//!   back](crate::eviction) the lines that are gone;
 //! * **SMT**: two busy siblings each get a share of the core.
 
 use cosched_core::Level;

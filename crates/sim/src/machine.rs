@@ -9,8 +9,8 @@ use cosched_core::{
     Signal, Step, Usage,
 };
 
-use crate::cache::{CacheLines, Presence};
 use crate::delays::Delays;
+use crate::eviction::{CacheLines, Presence};
 use crate::fair::EnqueueReason;
 use crate::hardware::{Costs, Hardware};
 use crate::kernel::Kernel;

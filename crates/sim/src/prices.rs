@@ -2,7 +2,7 @@
 //!
 //! A cache is shared here, among the programs that run behind it: in proportion to what their
 //! threads could use of it. A thread misses more if its footprint fits only in part. What programs
-//! lose of a cache between their turns is a matter of [lines](crate::cache).
+//! lose of a cache between their turns is a matter of [lines](crate::eviction).
 //!
 //! A bus is one server; a miss waits for half the service time of one line, times u / (1 - u) at
 //! utilisation u (a queue with random arrivals and equal services). Slower threads also send less,

@@ -3,7 +3,7 @@
 
 use cosched_core::CpuSet;
 
-use crate::cache::CacheLines;
+use crate::eviction::CacheLines;
 use crate::prices::pace::ThreadSpeed;
 use crate::solaris::Dispatch;
 pub(crate) use crate::tid::Tid;

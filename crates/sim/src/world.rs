@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use cosched_core::{CpuSet, Event, Exit, Happening, Level, Nanos, ProgramId, Settings};
 
 use crate::agenda::Agenda;
-use crate::cache::{Cache, Presence};
 use crate::delays::{Delays, Shares};
+use crate::eviction::{Cache, Presence};
 use crate::hardware::Hardware;
 use crate::kernel::Kernel;
 use crate::model::Model;

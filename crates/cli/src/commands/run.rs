@@ -79,7 +79,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     how.check_no_constants("run")?;
     how.check_use(&[args.policy])?;
     let out = args.out.as_deref();
-    let in_order = args.policy == Kind::Fcfs;
+    let in_order = args.policy.starts_in_order();
     let runs = Runs { together: true, in_order, redirects: true, out, ..Runs::default() };
     let workload = source::with_threads(&args.source.source(), args.threads, Needs::Runs(runs))?;
     let talk = args.terminal.talk();

@@ -20,10 +20,12 @@ use crate::common::reasons::SharedReason;
 use crate::descriptor::Descriptor;
 
 /// One after another.
-pub(crate) const FCFS: Descriptor =
-    Descriptor::without_gangs("fcfs", "one program after another, each on all CPUs", |_| {
+pub(crate) const FCFS: Descriptor = Descriptor {
+    in_order: true,
+    ..Descriptor::without_gangs("fcfs", "one program after another, each on all CPUs", |_| {
         Ok(Box::new(Fcfs::default()))
-    });
+    })
+};
 
 /// The policy `fcfs`.
 #[derive(Debug, Default)]

@@ -54,8 +54,8 @@ impl Session {
         let all: usize = threads.iter().map(|threads| usize::from(*threads)).sum();
         let rounds = match request.kind {
             Kind::Gang => threads.len(),
-            // Each program starts when it is its turn, so no time limit runs while it waits.
-            Kind::Fcfs if pauses != Pauses::No => 1,
+            // No time limit of a program runs before it starts.
+            kind if kind.starts_in_order() && pauses != Pauses::No => 1,
             _ => all.div_ceil(self.usable.cpus.len().max(1)).min(threads.len()),
         };
         let mut messages = PauseMessages::default();

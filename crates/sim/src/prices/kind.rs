@@ -10,7 +10,7 @@ pub(crate) struct ThreadKind {
     pub(super) cache: u16,
     pub(super) program: u16,
     pub(super) mix: Mix,
-    /// It [brings back](crate::cache) its lines, and misses as without a cache until then.
+    /// It [brings back](crate::eviction) its lines, and misses as without a cache until then.
     pub(super) refills: bool,
     /// The bytes of cache that one thread can use.
     pub(super) footprint: f64,

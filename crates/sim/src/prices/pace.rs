@@ -11,7 +11,7 @@ pub(crate) struct ThreadSpeed {
     pub(crate) references: f64,
     /// Bytes of the cache per instruction that it uses: those that are not there are brought in.
     pub(crate) uses: f64,
-    /// While it [refills](crate::cache), bytes per instruction that come back; and the most that
+    /// While it [refills](crate::eviction), bytes per instruction that come back; and the most that
     /// can come back in all.
     pub(crate) regains: f64,
     pub(crate) holds: f64,

@@ -356,7 +356,7 @@ impl RunShape {
 /// Whether each program had the CPUs that it ran on to itself.
 fn had_its_cpus(record: &RunResult) -> bool {
     let alone =
-        |kind: Kind| kind == Kind::Fcfs || kind.insists_on_gangs() && record.fill != Some(true);
+        |kind: Kind| kind.starts_in_order() || kind.insists_on_gangs() && record.fill != Some(true);
     record.policy.parse().is_ok_and(alone)
 }
 
