@@ -11,7 +11,7 @@ use crate::safety::{sentinel, undo};
 pub fn become_one_if_asked() {
     let Some(argument) = std::env::args_os().nth(1) else { return };
     if argument == Helper::Shim.argument() {
-        shim::main(undo::is_undone);
+        shim::main(undo::is_done_with);
     }
     if argument == Helper::Sentinel.argument() {
         sentinel::main();

@@ -12,7 +12,7 @@ use cosched_core::{CpuSet, Exit};
 use cosched_linux::kernel::affinity;
 use cosched_linux::kernel::procfs::{Proc, ProcState};
 use cosched_linux::process::launch::{
-    LaunchOrder, Launcher, OutputTo, ShimReport, Spec, StartStep,
+    LaunchOrder, Launcher, LineLabels, OutputTo, ShimReport, Spec, StartStep,
 };
 use cosched_linux::process::tree::{Process, Tree};
 use rustix::process::Signal;
@@ -321,6 +321,37 @@ fn without_cosched_a_shim_waits_until_all_is_undone() {
     for process in left {
         assert_eq!(process.signal(&proc, Signal::KILL), Ok(true), "it goes on");
     }
+}
+
+/// The shim stays for what its pipes still pass on.
+#[test]
+fn a_shim_without_cosched_leaves_no_ended_orphans() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "setsid sh -c 'until [ -e go ]; do sleep 0.01; done; \
+        for i in 1 2 3; do (true &); done; touch done; sleep 1000' & exit 0";
+    let labels = LineLabels { stdout: Some("[a] ".into()), ..LineLabels::default() };
+    let order = LaunchOrder { cwd: folder.path().to_owned(), labels, ..script(text) };
+    let proc = Proc::default();
+    let spec = Spec { order, stdout: null(), stderr: null() };
+    let mut launched =
+        Launcher::new(Path::new(HIDDEN), proc.clone()).prepare(&spec).unwrap().start().unwrap();
+    let shim = launched.shim();
+    let is_exit = |report: &ShimReport| matches!(report, ShimReport::Exited { .. });
+    eventually("the command's end", || reports_of(&mut launched).iter().any(is_exit));
+    let daemon = Process::find(&proc, proc.children(shim.pid).unwrap()[0]).unwrap();
+    drop(launched);
+    // A shim that goes on as before has left its loop by now.
+    std::thread::sleep(Duration::from_millis(50));
+    fs::write(folder.path().join("go"), "").unwrap();
+    eventually("the orphans", || folder.path().join("done").exists());
+    eventually("their end", || {
+        let below = proc.descendants(shim.pid).unwrap().into_iter();
+        let mut below = below.filter(|pid| *pid != daemon.pid);
+        below.all(|pid| proc.stat(pid).is_ok_and(|stat| stat.ppid == daemon.pid))
+    });
+    let tree = Tree { shim: Some(shim), ..Tree::default() };
+    assert_eq!(tree.signal(&proc, Signal::KILL, &[]), Ok(2));
+    eventually("the shim's end", || shim.look(&proc).is_none());
 }
 
 #[test]

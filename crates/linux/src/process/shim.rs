@@ -54,15 +54,15 @@ const LOOK_EVERY: Nanos = Nanos(20_000_000);
 
 /// Runs the shim until its program and cosched need it no more.
 ///
-/// `is_undone` tells whether nothing is left to be undone after an open log. Has to be the first
-/// thing that the process does: it closes every descriptor that it finds.
-pub fn main(is_undone: fn(&File) -> bool) -> ! {
+/// `is_done_with` tells whether nothing more will be undone after the log that this process holds
+/// open. Has to be the first thing that the process does: it closes every descriptor that it finds.
+pub fn main(is_done_with: IsDoneWith) -> ! {
     // An error cannot be reported: cosched sees the socket close.
-    let status = if run(is_undone, &Proc::default()).is_ok() { 0 } else { 1 };
+    let status = if run(is_done_with, &Proc::default()).is_ok() { 0 } else { 1 };
     std::process::exit(status)
 }
 
-fn run(is_undone: fn(&File) -> bool, proc: &Proc) -> io::Result<()> {
+fn run(is_done_with: IsDoneWith, proc: &Proc) -> io::Result<()> {
     let channel = helper::begin(Helper::Shim)?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let poll = Poll::new(&[libc::SIGCHLD])?;
@@ -79,11 +79,12 @@ fn run(is_undone: fn(&File) -> bool, proc: &Proc) -> io::Result<()> {
     // A shim that keeps them does its work, too.
     let _ = give_up_capabilities();
     let log = log.map(File::from);
-    let mut shim = Shim { channel, poll, log, is_undone, cosched_is_there: true };
+    let mut shim = Shim { channel, poll, log, is_done_with, cosched_is_there: true };
     match started {
         Ok((main, outputs)) => {
             let watched = shim.watch(main, proc);
             // Whatever outlives the command may still write.
+            let _ = leave_to_init();
             outputs.into_iter().for_each(|thread| _ = thread.join());
             watched
         }
@@ -109,11 +110,23 @@ fn give_up_capabilities() -> io::Result<()> {
     Ok(())
 }
 
+/// What [`main`] gets.
+type IsDoneWith = fn(&File, &Proc) -> bool;
+
+/// Leaves orphans to init from now on. Children that the shim has are reaped by the kernel.
+fn leave_to_init() -> io::Result<()> {
+    rustix::process::set_child_subreaper(None)?;
+    signals::ignore(Signal::CHILD)?;
+    // Those that have ended before.
+    while rustix::process::wait(WaitOptions::NOHANG)?.is_some() {}
+    Ok(())
+}
+
 struct Shim {
     channel: UnixStream,
     poll: Poll,
     log: Option<File>,
-    is_undone: fn(&File) -> bool,
+    is_done_with: IsDoneWith,
     cosched_is_there: bool,
 }
 
@@ -129,7 +142,7 @@ impl Shim {
         again(|| std::env::set_current_dir("/"))?;
 
         let mut main_runs = true;
-        while main_runs || self.cosched_is_there || self.changes_are_left() {
+        while main_runs || self.cosched_is_there || self.changes_are_left(proc) {
             match rustix::process::wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == main => {
                     main_runs = false;
@@ -152,8 +165,8 @@ impl Shim {
     }
 
     /// Whether the sentinel, or `recover`, has still to undo something.
-    fn changes_are_left(&self) -> bool {
-        self.log.as_ref().is_some_and(|log| !(self.is_undone)(log))
+    fn changes_are_left(&self, proc: &Proc) -> bool {
+        self.log.as_ref().is_some_and(|log| !(self.is_done_with)(log, proc))
     }
 
     /// Waits until a child has ended or cosched is gone, but not longer than this.

@@ -2,12 +2,15 @@
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::lines::{is_marked, mark_undone, may_hold};
+use super::kept::shown_path;
+use super::lines::{is_marked, mark_undone};
 use super::log::{Log, LogError, open};
 use super::place::is_own_folder;
+use crate::kernel::procfs::Proc;
 
 /// The extension of a damaged log that was set aside.
 pub(super) const DAMAGED: &str = "undo-damaged";
@@ -72,10 +75,15 @@ impl Log {
     }
 }
 
-/// Whether nothing is left to be undone after an open log; one that cannot be looked at counts as
-/// undone.
-pub(crate) fn is_undone(file: &File) -> bool {
-    !file.metadata().is_ok_and(|found| may_hold(&found))
+/// Whether nothing more will be undone after the log that this process holds open: it is marked, or
+/// was set aside. One that is empty may be held by a sentinel's memory.
+pub(crate) fn is_done_with(file: &File, proc: &Proc) -> bool {
+    let descriptor =
+        proc.folder(std::process::id() as i32).join(format!("fd/{}", file.as_raw_fd()));
+    let is_aside = |path: PathBuf| shown_path(path).extension().is_some_and(|it| it == DAMAGED);
+    // One that cannot be looked at will not be looked at again.
+    file.metadata().map_or(true, |found| is_marked(&found))
+        || fs::read_link(descriptor).is_ok_and(is_aside)
 }
 
 /// Marks an open log: everything is undone. Removes its name, too, where no other user can have put
@@ -87,7 +95,7 @@ pub(crate) fn forget(path: &Path, file: &File) -> Result<(), LogError> {
     let error = |action, source| LogError { action, path: path.to_owned(), source };
     let inode = |found: Metadata| (found.dev(), found.ino());
     let found = file.metadata().map_err(|source| error("look at", source))?;
-    let marked = match found.is_file() && may_hold(&found) {
+    let marked = match found.is_file() && !is_marked(&found) {
         true => mark_undone(file).map_err(|source| error("mark", source)),
         false => Ok(()),
     };
@@ -99,5 +107,35 @@ pub(crate) fn forget(path: &Path, file: &File) -> Result<(), LogError> {
     match removed {
         Err(source) if source.kind() != io::ErrorKind::NotFound => Err(error("remove", source)),
         _ => marked,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a shim that waits for all to be undone sees of the log.
+    #[test]
+    fn a_log_is_done_with_once_it_is_marked_or_set_aside() {
+        let (proc, folder) = (Proc::default(), tempfile::tempdir().unwrap());
+        let held = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            fs::write(&path, text).unwrap();
+            (File::options().read(true).write(true).open(&path).unwrap(), path)
+        };
+        for text in ["{}\n", ""] {
+            let (file, path) = held("5-8-1.undo", text);
+            assert!(!is_done_with(&file, &proc), "{text:?}");
+            forget(&path, &file).unwrap();
+            assert!(is_done_with(&file, &proc), "{text:?}");
+        }
+        let (file, path) = held("5-8-2.undo", "damaged\n");
+        let aside = Log::set_aside(&path, &file).unwrap().unwrap();
+        assert!(is_done_with(&file, &proc));
+        fs::remove_file(aside).unwrap();
+        assert!(is_done_with(&file, &proc));
+        let (file, path) = held("5-8-3.undo", "{}\n");
+        fs::remove_file(path).unwrap();
+        assert!(!is_done_with(&file, &proc), "shims lead to it");
     }
 }

@@ -16,7 +16,7 @@ use rustix::process::Signal;
 use super::forgotten::forget;
 use super::journal::Journal;
 use super::kept::shown_path;
-use super::lines::may_hold;
+use super::lines::is_marked;
 use super::log::{Log, LogError, owner};
 use crate::cgroup::{Dir, Hierarchies, Hierarchy, Version};
 use crate::kernel::procfs::{Proc, ProcState};
@@ -174,7 +174,7 @@ pub fn held_up_sentinels(folders: &[PathBuf], proc: &Proc) -> Vec<HeldUp> {
 }
 
 /// The path of the log that a sentinel holds, and the descriptor. A log that was removed meanwhile
-/// is still held open. One that holds no line was undone.
+/// is still held open.
 fn log_of_a_gone_cosched(
     sentinel: Process,
     folders: &[PathBuf],
@@ -189,7 +189,8 @@ fn log_of_a_gone_cosched(
         let path = shown_path(target);
         let is_ours = folders.iter().any(|folder| path.parent() == Some(folder));
         let is_gone = is_ours && owner(&path).is_some_and(|owner| !lives(owner));
-        let may_hold = fs::metadata(&descriptor).is_ok_and(|found| may_hold(&found));
+        // What did not fit on the disk is in the sentinel's memory.
+        let may_hold = fs::metadata(&descriptor).is_ok_and(|found| !is_marked(&found));
         (is_gone && may_hold).then_some((path, descriptor))
     })
 }
@@ -271,7 +272,9 @@ mod tests {
         ] {
             assert_eq!(found(&other, Some("{}\n")), None, "{why}");
         }
-        assert_eq!(found(&logs.join("5-8-3.undo"), Some("")), None, "it was undone");
+        let empty = logs.join("5-8-3.undo");
+        assert_eq!(found(&empty, Some("")), Some(empty.clone()), "the disk is full");
+        assert_eq!(found(&empty, Some("\0")), None, "it was undone");
         assert_eq!(log_of_a_gone_cosched(SENTINEL, &[logs], &proc), None, "it holds none");
     }
 }
