@@ -250,6 +250,26 @@ mod tests {
         assert!(lab.plan.reasons.iter().any(|reason| slowed(&reason.why)), "{:?}", lab.plan);
     }
 
+    /// The message on unused weights says so.
+    #[test]
+    fn weights_decide_nothing() {
+        let with_weight = |slot, weight| {
+            let mut program = program(slot, 2);
+            program.profile.solo = Some(SECOND * 4);
+            program.weight = weight;
+            program
+        };
+        let policy = Minwait::fair(&Options::default());
+        let mut lab = Lab::new(policy, 2, vec![with_weight(0, 1.0), with_weight(1, 3.0)]);
+        let mut turns = [0; 2];
+        for _ in 0..20 {
+            let running = |program: &Program| program.state == ProgramState::Running;
+            turns[lab.scene.programs.iter().position(running).unwrap()] += 1;
+            lab.wake();
+        }
+        assert_eq!(turns, [10, 10]);
+    }
+
     /// A program can seem to be slowed least because its first turn told a wrong speed.
     #[test]
     fn every_program_has_a_turn_again_after_some_rounds() {
