@@ -1,9 +1,11 @@
 //! What is printed on standard output: results.
 
-use std::io::{Write, stdout};
+use std::io::{Error, Write, stdout};
 
 use cosched_linux::kernel::signals;
 use cosched_linux::kernel::stdout::was_closed;
+use rustix::fs::FileType;
+use rustix::io::Errno;
 
 use crate::failure::Failure;
 use crate::messages::{LAST_PATIENCE, PIPE_BUF, takes};
@@ -62,7 +64,17 @@ fn put_if_read(bytes: &[u8]) -> Result<bool, Failure> {
     let mut output = stdout();
     match output.write_all(bytes).and_then(|()| output.flush()) {
         Ok(()) => Ok(true),
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) if has_no_reader(&error) => Ok(false),
         Err(error) => Err(Failure::Broken(format!("standard output: cannot be written: {error}"))),
     }
+}
+
+/// Whether standard output is a pipe that nobody reads any more, or a terminal that has ended.
+fn has_no_reader(error: &Error) -> bool {
+    let is_terminal = || {
+        let found = rustix::fs::fstat(stdout());
+        found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::CharacterDevice)
+    };
+    let errno = Errno::from_io_error(error);
+    errno == Some(Errno::PIPE) || errno == Some(Errno::IO) && is_terminal()
 }

@@ -144,6 +144,23 @@ fn a_closed_terminal_ends_programs_and_is_reported_as_sighup() {
     ended_by(Signal::HUP, 143, "SIGHUP");
 }
 
+/// It cannot print its result any more.
+#[test]
+fn the_end_of_its_own_terminal_has_the_code_of_sighup() {
+    let place = Place::new();
+    let in_a_terminal = "import os, pty, sys\n\
+        pid, shown = pty.fork()\n\
+        if pid == 0: os.execvp(sys.argv[1], sys.argv[1:])\n\
+        while not os.path.exists('started'): pass\n\
+        os.close(shown)\n\
+        sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))";
+    let mut command = std::process::Command::new("python3");
+    command.args(["-c", in_a_terminal]).arg(&place.executable);
+    command.args(["run", "--", "sh", "-c", "touch started; exec sleep 1000"]);
+    super::support::Cosched::start(command, &place).ended().with(143);
+    eventually("the end of all", || place.marked().all().is_empty());
+}
+
 #[test]
 fn ctrl_backslash_ends_the_programs_like_sigterm() {
     ended_by(Signal::QUIT, 143, "SIGQUIT");
