@@ -312,6 +312,9 @@ impl Stopper {
 
     fn thaw(&mut self, proc: &Proc) -> Result<(), Refusal> {
         let mut refused = None;
+        // Children first: a parent may stop its child as soon as it continues itself, and a later
+        // SIGCONT would undo that.
+        self.stopped.reverse();
         self.stopped.retain_mut(|one| {
             // A failure is tried again: at once, and at later checks. A process that was forgotten
             // here would count as stopped by others, and stay stopped for good.
@@ -321,6 +324,7 @@ impl Stopper {
             *one = StoppedProcess::new(one.process);
             true
         });
+        self.stopped.reverse();
         refused.map_or(Ok(()), |errno| Err(refusal(errno)))
     }
 }

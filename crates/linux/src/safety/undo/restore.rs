@@ -112,7 +112,7 @@ pub fn thaw(journal: &Journal, proc: &Proc) -> Restored {
     work.thaw(&owed, Doomed::thaw);
     owed.take_in_members_of_cgroups(proc);
     for program in owed.programs.values().filter(|program| program.stopped_by_signal) {
-        for process in work.members(&program.tree) {
+        for process in work.children_first(&program.tree) {
             work.resume(process, &owed.stopped_by_others);
         }
     }
@@ -208,6 +208,14 @@ impl<'a> Work<'a> {
         members
     }
 
+    /// The same in an order in which most children come before their parents. A parent may stop its
+    /// child as soon as it continues itself, and a later SIGCONT would undo that.
+    fn children_first(&mut self, tree: &Tree) -> Vec<Process> {
+        let mut members = self.members(tree);
+        members.reverse();
+        members
+    }
+
     /// What was read about a process; `None`: it has ended, or cannot be read. What cannot be read
     /// may be stopped: it must not be taken for ended.
     fn noting<T>(&mut self, read: Result<Option<T>, FileError>) -> Option<T> {
@@ -231,7 +239,7 @@ impl<'a> Work<'a> {
         // An earlier round may have lacked files that are there now.
         self.unread.clear();
         for program in owed.programs.values().filter(|program| program.stopped_by_signal) {
-            for process in self.members(&program.tree) {
+            for process in self.children_first(&program.tree) {
                 busy |= self.resume(process, &owed.stopped_by_others);
             }
         }
