@@ -90,6 +90,9 @@ pub fn advise(args: &AdviseOptions) -> Result<ExitCode, Failure> {
              choose smaller thread counts"
         )));
     }
+    if listed.iter().any(|count| *count > most) {
+        say(format_args!("--threads: counts above {most}, the CPUs of this machine, are left out"));
+    }
     let counts = |spec: &ProgramSpec| counts(spec, &listed, session.threads(spec).min(most), most);
     let mut store = Store::open().map_err(Failure::input)?;
     let runs = args.runs;

@@ -394,7 +394,7 @@ struct WaitingUnit<'a> {
 impl WaitingUnit<'_> {
     /// The first unit is that with the largest slowdown, or the largest weighted waiting time.
     fn urgency(&self) -> f64 {
-        self.slowdown.unwrap_or_else(|| self.since.0 as f64 * self.unit.weight)
+        self.slowdown.unwrap_or(self.since.0 as f64 * self.unit.weight)
     }
 }
 

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use cosched_core::{Actuator, Nanos};
+use cosched_policy::reasons::SharedReason;
 use cosched_results::result::{BarrierResult, Instead, ProgramResult, RunResult, Simulation};
 use serde::Serialize;
 
@@ -354,6 +355,9 @@ fn parts(history: &History<'_>, slot: usize, wait: &Phase) -> Vec<(Cow<'static, 
     let mut add = |sent: Option<Sent<'_>>, length: Nanos| {
         let words = match sent.map(|sent| (sent.why, sent.runs())) {
             None => "it had just arrived".into(),
+            Some((why, _)) if why.read() == Some(SharedReason::Filler) => {
+                "it starts as a filler, on an idle CPU or in its first turn".into()
+            }
             Some((_, Some(true))) => "cosched was starting or resuming it".into(),
             Some((why, _)) => words::in_general(why),
         };

@@ -64,8 +64,8 @@ impl ByWeightReport {
                 .to_owned();
         }
         let missing = format!(
-            "One thing is missing: turns by weight ({}). Until then, `cosched run` may pause \
-             programs.",
+            "One thing that the default needs is missing: turns by weight ({}). Until then, \
+             `cosched run` may pause programs.",
             self.detail
         );
         match &self.remedy {
