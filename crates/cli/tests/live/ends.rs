@@ -144,16 +144,16 @@ fn a_closed_terminal_ends_programs_and_is_reported_as_sighup() {
     ended_by(Signal::HUP, 143, "SIGHUP");
 }
 
-/// It cannot print its result any more.
+/// cosched cannot print its result then.
 #[test]
 fn the_end_of_its_own_terminal_has_the_code_of_sighup() {
     let place = Place::new();
-    let in_a_terminal = "import os, pty, sys\n\
+    let in_a_terminal = "import os, pty, sys, time\n\
         pid, shown = pty.fork()\n\
         if pid == 0: os.execvp(sys.argv[1], sys.argv[1:])\n\
-        while not os.path.exists('started'): pass\n\
+        while not os.path.exists('started'): time.sleep(0.01)\n\
         os.close(shown)\n\
-        sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))";
+        sys.exit(os.WEXITSTATUS(os.waitpid(pid, 0)[1]))";
     let mut command = std::process::Command::new("python3");
     command.args(["-c", in_a_terminal]).arg(&place.executable);
     command.args(["run", "--", "sh", "-c", "touch started; exec sleep 1000"]);

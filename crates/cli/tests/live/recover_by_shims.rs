@@ -138,7 +138,7 @@ fn killed_with_a_parent(place: &Place) -> (Vec<Process>, Process) {
     cosched.kill();
     let is_reaped = || Proc::default().stat(parent.pid).is_err();
     eventually("their end", || is_reaped() && marked.named("cosched").is_empty());
-    assert!(marked.is_stopped(child), "it has got no SIGHUP");
+    assert!(marked.is_stopped(child), "it is still stopped");
     (guards, child)
 }
 

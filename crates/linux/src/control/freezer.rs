@@ -15,6 +15,7 @@
 //! cannot run another instruction of the program. The cgroup freezers wait for it, up to the
 //! engine's limit.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use cosched_core::Refusal;
@@ -314,7 +315,7 @@ impl Stopper {
         let mut refused = None;
         // Children first: a parent may stop its child as soon as it continues itself, and a later
         // SIGCONT would undo that.
-        self.stopped.reverse();
+        self.stopped.sort_by_key(|one| Reverse(one.process.age()));
         self.stopped.retain_mut(|one| {
             // A failure is tried again: at once, and at later checks. A process that was forgotten
             // here would count as stopped by others, and stay stopped for good.
@@ -324,7 +325,6 @@ impl Stopper {
             *one = StoppedProcess::new(one.process);
             true
         });
-        self.stopped.reverse();
         refused.map_or(Ok(()), |errno| Err(refusal(errno)))
     }
 }

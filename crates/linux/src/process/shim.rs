@@ -9,11 +9,12 @@
 //! The shim reads its [order](crate::process::launch), starts the command, and then only reaps: it
 //! reports when the command has ended, and when the last descendant has. Where outputs are
 //! labelled, it passes them on. It is never frozen. If cosched is gone, the shim stays until the
-//! command has ended and all changes are undone. Until then its processes are found below it, and
-//! the kernel sends no SIGHUP to those that are stopped, as it does when their parent dies. What
-//! is left then goes to init, as it would without cosched. The shim holds the undo log open, and
-//! looks only whether it is marked as undone. If the sentinel and the file's name are gone, too,
-//! `cosched recover` [finds](crate::safety::undo::kept_by_shims) the log there.
+//! command has ended and the undo log is marked as undone or set aside, or until no process is
+//! left. Until then its processes are found below it, and the kernel sends no SIGHUP to those that
+//! are stopped, as it does when their parent dies. Orphans then go to init, as they would without
+//! cosched. A shim that still passes outputs on stays without them. The shim holds the undo log
+//! open, and reads no line of it. If the sentinel and the file's name are gone, too, `cosched
+//! recover` [finds](crate::safety::undo::kept_by_shims) the log there.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -49,13 +50,18 @@ const CHANNEL: u64 = 0;
 
 /// How long to wait where waiting for children fails.
 const PAUSE: Duration = Duration::from_millis(2);
-/// How often a shim that only waits for the changes to be undone looks whether they are.
-const LOOK_EVERY: Nanos = Nanos(20_000_000);
+/// When a shim that only waits for the changes to be undone looks whether they are: first after
+/// this time, then each time after twice the time before.
+const FIRST_LOOK: Nanos = Nanos::from_millis(10);
+/// At least this often: if the sentinel was killed, too, it may wait for days.
+const LAST_LOOK: Nanos = Nanos::from_secs(1);
+
+/// Tells whether nothing more will be undone after a log that this process holds open.
+type IsDoneWith = fn(&File, &Proc) -> bool;
 
 /// Runs the shim until its program and cosched need it no more.
 ///
-/// `is_done_with` tells whether nothing more will be undone after the log that this process holds
-/// open. Has to be the first thing that the process does: it closes every descriptor that it finds.
+/// Has to be the first thing that the process does: it closes every descriptor that it finds.
 pub fn main(is_done_with: IsDoneWith) -> ! {
     // An error cannot be reported: cosched sees the socket close.
     let status = if run(is_done_with, &Proc::default()).is_ok() { 0 } else { 1 };
@@ -110,14 +116,11 @@ fn give_up_capabilities() -> io::Result<()> {
     Ok(())
 }
 
-/// What [`main`] gets.
-type IsDoneWith = fn(&File, &Proc) -> bool;
-
 /// Leaves orphans to init from now on. Children that the shim has are reaped by the kernel.
 fn leave_to_init() -> io::Result<()> {
     rustix::process::set_child_subreaper(None)?;
     signals::ignore(Signal::CHILD)?;
-    // Those that have ended before.
+    // The kernel does not reap children that ended before.
     while rustix::process::wait(WaitOptions::NOHANG)?.is_some() {}
     Ok(())
 }
@@ -141,7 +144,7 @@ impl Shim {
         again(helper::drop_outputs)?;
         again(|| std::env::set_current_dir("/"))?;
 
-        let mut main_runs = true;
+        let (mut main_runs, mut look) = (true, FIRST_LOOK);
         while main_runs || self.cosched_is_there || self.changes_are_left(proc) {
             match rustix::process::wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == main => {
@@ -152,7 +155,10 @@ impl Shim {
                 }
                 Ok(Some(_)) => {}
                 Ok(None) if main_runs || self.cosched_is_there => self.sleep(Nanos::NEVER)?,
-                Ok(None) => self.sleep(LOOK_EVERY)?,
+                Ok(None) => {
+                    self.sleep(look)?;
+                    look = Nanos(2 * look.0).min(LAST_LOOK);
+                }
                 Err(rustix::io::Errno::CHILD) => {
                     let at = Nanos(monotonic());
                     self.report(&ShimReport::Gone { at, usage: again(children::usage_of_all)? });

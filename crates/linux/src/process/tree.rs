@@ -52,6 +52,12 @@ impl Process {
         proc.stat(pid).map(Process::from)
     }
 
+    /// Orders processes by their beginning: a child comes after its parent, unless numbers were
+    /// used again within one clock tick.
+    pub(crate) fn age(&self) -> (u64, i32) {
+        (self.start_time, self.pid)
+    }
+
     /// Its present data; `None` once it has ended, even if it has not been waited for yet.
     ///
     /// # Errors

@@ -76,13 +76,13 @@ impl Log {
 }
 
 /// Whether nothing more will be undone after the log that this process holds open: it is marked, or
-/// was set aside. One that is empty may be held by a sentinel's memory.
+/// was set aside. The lines of an empty one may be in its sentinel's memory; if that is lost, or a
+/// damaged one could not be set aside, a shim waits until its processes end.
 pub(crate) fn is_done_with(file: &File, proc: &Proc) -> bool {
     let descriptor =
         proc.folder(std::process::id() as i32).join(format!("fd/{}", file.as_raw_fd()));
     let is_aside = |path: PathBuf| shown_path(path).extension().is_some_and(|it| it == DAMAGED);
-    // One that cannot be looked at will not be looked at again.
-    file.metadata().map_or(true, |found| is_marked(&found))
+    file.metadata().is_ok_and(|found| is_marked(&found))
         || fs::read_link(descriptor).is_ok_and(is_aside)
 }
 

@@ -174,7 +174,7 @@ pub fn held_up_sentinels(folders: &[PathBuf], proc: &Proc) -> Vec<HeldUp> {
 }
 
 /// The path of the log that a sentinel holds, and the descriptor. A log that was removed meanwhile
-/// is still held open.
+/// is still held open. One that was undone counts only if its sentinel is stopped.
 fn log_of_a_gone_cosched(
     sentinel: Process,
     folders: &[PathBuf],
@@ -190,8 +190,9 @@ fn log_of_a_gone_cosched(
         let is_ours = folders.iter().any(|folder| path.parent() == Some(folder));
         let is_gone = is_ours && owner(&path).is_some_and(|owner| !lives(owner));
         // What did not fit on the disk is in the sentinel's memory.
-        let may_hold = fs::metadata(&descriptor).is_ok_and(|found| !is_marked(&found));
-        (is_gone && may_hold).then_some((path, descriptor))
+        let is_undone = || fs::metadata(&descriptor).map_or(true, |found| is_marked(&found));
+        // A stopped one does not end, even if another has undone its log.
+        (is_gone && (!is_undone() || is_stopped(sentinel, proc))).then_some((path, descriptor))
     })
 }
 
@@ -275,6 +276,10 @@ mod tests {
         let empty = logs.join("5-8-3.undo");
         assert_eq!(found(&empty, Some("")), Some(empty.clone()), "the disk is full");
         assert_eq!(found(&empty, Some("\0")), None, "it was undone");
+        fs::create_dir(root.path().join("7")).unwrap_or_default();
+        let stopped = "7 (csentinel) T 1 7 7 0 0 0 0 0 0 0 1 2 0 0 20 0 1 0 1 0 0 ".to_owned();
+        fs::write(root.path().join("7/stat"), stopped + &"0 ".repeat(16)).unwrap();
+        assert_eq!(found(&empty, Some("\0")), Some(empty.clone()), "it does not end");
         assert_eq!(log_of_a_gone_cosched(SENTINEL, &[logs], &proc), None, "it holds none");
     }
 }

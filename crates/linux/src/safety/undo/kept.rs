@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use super::forgotten::{DAMAGED, forget};
 use super::journal::Journal;
-use super::lines::{first_records, may_hold};
+use super::lines::{first_records, has_lines};
 use super::log::{Log, LogError, is_in_use, owner};
 use super::namespace;
 use super::place::is_own_folder;
@@ -107,7 +107,7 @@ pub fn kept_by_shims(proc: &Proc) -> Vec<KeptLog> {
         if !is_left || is_found_by_name(&path, &file) {
             continue;
         }
-        let Some(inode) = file.metadata().ok().filter(may_hold).map(|found| inode(&found)) else {
+        let Some(inode) = file.metadata().ok().filter(has_lines).map(|found| inode(&found)) else {
             continue;
         };
         if found.iter().all(|(known, _)| *known != inode) {

@@ -76,8 +76,8 @@ pub(super) fn is_marked(found: &Metadata) -> bool {
     found.len() == UNDONE
 }
 
-/// Whether a log, or what was one, can hold anything that is to be undone.
-pub(super) fn may_hold(found: &Metadata) -> bool {
+/// Whether a log holds lines. Further ones may be in its sentinel's memory.
+pub(super) fn has_lines(found: &Metadata) -> bool {
     found.len() > UNDONE
 }
 

@@ -14,6 +14,7 @@
 //! and SIGCONT cancels it. Processes that another process stopped, and those under a debugger, get
 //! none.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
@@ -105,8 +106,8 @@ pub enum NotRestored {
 /// Continues every program that cosched has frozen or stopped, gives all the same weight, and
 /// leaves the rest as it is.
 pub fn thaw(journal: &Journal, proc: &Proc) -> Restored {
-    let mut owed = Owed::of(journal);
-    let mut work = Work::begin(proc);
+    let (mut owed, mut continued) = (Owed::of(journal), HashSet::new());
+    let mut work = Work::begin(&mut continued, proc);
     // First the steps that need no data of a program: reading them may wait for a lock of a program
     // that gets no CPU.
     work.thaw(&owed, Doomed::thaw);
@@ -124,9 +125,10 @@ pub fn thaw(journal: &Journal, proc: &Proc) -> Restored {
 /// A call that fails, if only for a moment, may hide a process or a thread. Everything is therefore
 /// gone over again until there was nothing to do.
 pub fn restore(journal: &Journal, proc: &Proc) -> Restored {
-    let mut done = restore_once(journal, proc);
+    let mut continued = HashSet::new();
+    let mut done = restore_once(journal, &mut continued, proc);
     for _ in 0..TRIES {
-        let more = restore_once(journal, proc);
+        let more = restore_once(journal, &mut continued, proc);
         let is_all = more.is_nothing();
         done.add(more);
         if is_all {
@@ -137,9 +139,9 @@ pub fn restore(journal: &Journal, proc: &Proc) -> Restored {
     done
 }
 
-fn restore_once(journal: &Journal, proc: &Proc) -> Restored {
+fn restore_once(journal: &Journal, continued: &mut HashSet<Process>, proc: &Proc) -> Restored {
     let mut owed = Owed::of(journal);
-    let mut work = Work::begin(proc);
+    let mut work = Work::begin(continued, proc);
     work.thaw(&owed, Doomed::thaw_all);
     // What cannot be done shows when a cgroup cannot be removed.
     let _ = owed.cgroups.iter().rev().map(Doomed::pass_nothing_on).fold(Ok(()), Result::and);
@@ -175,8 +177,8 @@ struct Work<'a> {
     proc: &'a Proc,
     /// When it began, clock ticks since boot.
     began: u64,
-    /// Processes that got their SIGCONT.
-    continued: HashSet<Process>,
+    /// Processes that got their SIGCONT, also from an earlier try.
+    continued: &'a mut HashSet<Process>,
     /// Threads that cannot be restored.
     hopeless: HashSet<Process>,
     /// What could not be read of processes in this round.
@@ -185,11 +187,11 @@ struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    fn begin(proc: &'a Proc) -> Work<'a> {
+    fn begin(continued: &'a mut HashSet<Process>, proc: &'a Proc) -> Work<'a> {
         Work {
             proc,
             began: ticks_since_boot(),
-            continued: HashSet::new(),
+            continued,
             hopeless: HashSet::new(),
             unread: Vec::new(),
             done: Restored::default(),
@@ -197,6 +199,12 @@ impl<'a> Work<'a> {
     }
 
     fn end(mut self) -> Restored {
+        for failed in &self.done.failed {
+            // It is tried again.
+            if let NotRestored::Stopped { process, .. } = failed {
+                self.continued.remove(process);
+            }
+        }
         self.done.failed.extend(self.unread.into_iter().map(NotRestored::Unread));
         self.done
     }
@@ -208,11 +216,11 @@ impl<'a> Work<'a> {
         members
     }
 
-    /// The same in an order in which most children come before their parents. A parent may stop its
-    /// child as soon as it continues itself, and a later SIGCONT would undo that.
+    /// The processes of a program, most children before their parents. A parent may stop its child
+    /// as soon as it continues itself, and a later SIGCONT would undo that.
     fn children_first(&mut self, tree: &Tree) -> Vec<Process> {
         let mut members = self.members(tree);
-        members.reverse();
+        members.sort_by_key(|process| Reverse(process.age()));
         members
     }
 
@@ -435,12 +443,41 @@ mod tests {
         assert!(!was_never_stopped(ProcState::Sleeping, Errno::NOMEM));
     }
 
+    /// Otherwise undoing would also end a stop by a parent that it has just continued.
+    #[test]
+    fn undoing_continues_children_first_and_each_process_once() {
+        let proc = Proc::default();
+        let mut shell = Command::new("sh").args(["-c", "sleep 1000 & wait"]).spawn().unwrap();
+        let main = Process::find(&proc, shell.id() as i32).unwrap();
+        let tree = Tree { main: Some(main), ..Tree::default() };
+        while tree.members(&proc).len() < 2 {
+            std::thread::yield_now();
+        }
+        let (others, mut continued) = (HashSet::new(), HashSet::new());
+        let mut work = Work::begin(&mut continued, &proc);
+        let members = work.children_first(&tree);
+        assert_eq!(members[1], main);
+        let child = members[0];
+        assert!(work.resume(child, &others));
+        assert!(work.end().failed.is_empty());
+        assert_eq!(child.signal(&proc, Signal::STOP), Ok(true));
+        let is_stopped = || child.look(&proc).unwrap().state == ProcState::Stopped;
+        while !is_stopped() {
+            std::thread::yield_now();
+        }
+        let mut again = Work::begin(&mut continued, &proc);
+        assert!(!again.resume(child, &others) && is_stopped());
+        assert_eq!(tree.signal(&proc, Signal::KILL, &[]), Ok(2));
+        shell.wait().unwrap();
+    }
+
     /// Otherwise undoing would last as long as a program starts one process after another.
     #[test]
     fn a_process_born_since_needs_no_further_round() {
         let (proc, others) = (Proc::default(), HashSet::new());
         let (mut first, older) = sleep(&proc);
-        let mut work = Work::begin(&proc);
+        let mut continued = HashSet::new();
+        let mut work = Work::begin(&mut continued, &proc);
         while ticks_since_boot() <= work.began {
             std::thread::yield_now();
         }
