@@ -2,8 +2,8 @@
 //! have, and how it is built.
 //!
 //! Each policy has its descriptor in its own file. The command line, its checks and its help read
-//! descriptors. Some places know policies by name: `cosched doctor` says what each one works with
-//! on a machine, and `compare` has `linux`, `fcfs` and the default as its own baselines.
+//! descriptors. Some places know policies by name: `cosched doctor`, the baselines of `compare`,
+//! and estimates for `gang` and `linux`.
 
 use cosched_core::{Nanos, Policy};
 

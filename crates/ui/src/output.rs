@@ -69,7 +69,8 @@ fn put_if_read(bytes: &[u8]) -> Result<bool, Failure> {
     }
 }
 
-/// Whether standard output is a pipe that nobody reads any more, or a terminal that has ended.
+/// Whether standard output is a pipe that nobody reads any more, or a terminal that has ended (or
+/// takes nothing from a background process). `isatty` fails for a terminal that has ended.
 fn has_no_reader(error: &Error) -> bool {
     let is_terminal = || {
         let found = rustix::fs::fstat(stdout());

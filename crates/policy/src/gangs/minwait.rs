@@ -29,7 +29,7 @@
 //! - while every program runs there are no quanta, and no wake-ups;
 //! - optionally (used by [`auto`](crate::auto)), a gang's free CPUs are [backfilled](backfill);
 //! - optionally (used by the goal `fair`), the programs with the largest [slowdown](slowed) come
-//!   first.
+//!   first. Weights then decide nothing.
 //!
 //! # `adaptive-minwait`
 //!
@@ -235,14 +235,15 @@ impl Minwait {
         let limit = self.quantum.longest_wait(units.len().saturating_sub(1), world.max_frozen);
         let by_rounds = self.slowed.as_ref().map(|slowed| slowed.longest_wait(length, units.len()));
         let limit = by_rounds.map_or(limit, |by_rounds| limit.min(by_rounds));
-        if self.weighed == Weighed::Waits && !is_pressing(&queue, length, limit) {
+        let are_weighed = self.weighed == Weighed::Waits && !is_pressing(&queue, length, limit);
+        if are_weighed {
             if let Some(slowed) = &self.slowed {
                 slowed.judge(&mut queue, world);
             }
             queue.sort_by(|a, b| b.urgency().total_cmp(&a.urgency()));
         }
         let chosen = first_fit(queue.iter().map(|waits| waits.unit).enumerate(), free.len());
-        let is_weighed = self.weighed == Weighed::Waits;
+        let are_weighed = are_weighed && self.slowed.is_none();
         let because = |waits: &WaitingUnit<'_>| match waits.slowdown {
             Some(slowdown) => {
                 let slowdown = Some(slowdown).filter(|slowdown| slowdown.is_finite());
@@ -250,7 +251,7 @@ impl Minwait {
             }
             None => MinwaitReason::WaitedLongest {
                 waited: waits.since,
-                weight: Some(waits.unit.weight).filter(|weight| is_weighed && *weight != 1.0),
+                weight: Some(waits.unit.weight).filter(|weight| are_weighed && *weight != 1.0),
             },
         };
         let gang = chosen.into_iter().map(|i| (queue[i].unit, because(&queue[i]).into())).collect();

@@ -356,7 +356,7 @@ fn parts(history: &History<'_>, slot: usize, wait: &Phase) -> Vec<(Cow<'static, 
         let words = match sent.map(|sent| (sent.why, sent.runs())) {
             None => "it had just arrived".into(),
             Some((why, _)) if why.read() == Some(SharedReason::Filler) => {
-                "it starts as a filler, on an idle CPU or in its first turn".into()
+                "it is a filler, and waits for an idle CPU or its first turn".into()
             }
             Some((_, Some(true))) => "cosched was starting or resuming it".into(),
             Some((why, _)) => words::in_general(why),

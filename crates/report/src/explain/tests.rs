@@ -94,7 +94,7 @@ fn a_start_is_not_due_to_leftover_cpu_time() {
     let found = moment.programs.iter().any(|program| program.sentence.contains(expected));
     assert!(found, "{:?}", moment.lines());
     let story = Story::of(&run, Some(B));
-    let waits = "it starts as a filler, on an idle CPU or in its first turn";
+    let waits = "it is a filler, and waits for an idle CPU or its first turn";
     assert!(story.programs[0].sentences.iter().any(|line| line.contains(waits)), "{story:?}");
 }
 

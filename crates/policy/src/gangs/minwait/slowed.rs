@@ -250,7 +250,7 @@ mod tests {
         assert!(lab.plan.reasons.iter().any(|reason| slowed(&reason.why)), "{:?}", lab.plan);
     }
 
-    /// The message on unused weights says so.
+    /// A message tells users that weights have no effect under `fair`.
     #[test]
     fn weights_decide_nothing() {
         let with_weight = |slot, weight| {
@@ -265,6 +265,13 @@ mod tests {
         for _ in 0..20 {
             let running = |program: &Program| program.state == ProgramState::Running;
             turns[lab.scene.programs.iter().position(running).unwrap()] += 1;
+            let by_weight = lab.plan.reasons.iter().any(|reason| {
+                matches!(
+                    reason.why.read(),
+                    Some(MinwaitReason::WaitedLongest { weight: Some(_), .. })
+                )
+            });
+            assert!(!by_weight, "{:?}", lab.plan.reasons);
             lab.wake();
         }
         assert_eq!(turns, [10, 10]);
