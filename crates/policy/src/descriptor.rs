@@ -2,8 +2,8 @@
 //! have, and how it is built.
 //!
 //! Each policy has its descriptor in its own file. The command line, its checks and its help read
-//! descriptors. Some places know policies by name: `cosched doctor`, the baselines of `compare`,
-//! and estimates for `gang` and `linux`.
+//! descriptors, as do `cosched doctor` and simulations. Some places know policies by name: the
+//! baselines of `compare`, and estimates for `gang` and `linux`.
 
 use cosched_core::{Nanos, Policy};
 
@@ -28,6 +28,10 @@ pub struct Descriptor {
     pub turns: Turns,
     /// Whether programs can take turns by weight under it ([`Options::turns`]).
     pub by_weight: bool,
+    /// Whether every program has the same share of the CPUs, whatever its number of threads.
+    pub shares: bool,
+    /// Whether it chooses how many threads malleable programs have.
+    pub limits_threads: bool,
     /// Whether a program of a larger weight gets more, or sooner.
     pub weights: bool,
     /// How long a gang runs at a time by default.
@@ -63,6 +67,8 @@ impl Descriptor {
             in_order: false,
             turns: Turns::Freeze,
             by_weight: false,
+            shares: false,
+            limits_threads: false,
             weights: false,
             quantum: QUANTUM,
             attaches: false,

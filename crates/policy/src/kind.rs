@@ -1,5 +1,5 @@
-//! The policies by name: which ones there are, their options, and whether one can run a workload.
-//! What stands behind a name is in the [registry](crate::registry).
+//! What a policy can do, by its name; the options of policies, and whether one can run a workload.
+//! Which policies there are is in the [registry](crate::registry).
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,6 +16,7 @@ use crate::gangs::bandwidth::table::Slowdowns;
 use crate::gangs::placement::Placement;
 use crate::gangs::turns::Turns;
 use crate::params::Params;
+pub use crate::registry::Kind;
 use crate::shuffling::options::ShufflingOptions;
 
 mod unfit;
@@ -23,56 +24,6 @@ pub(crate) mod unknown;
 
 pub use unfit::Unfit;
 pub use unknown::UnknownName;
-
-/// Lists the policies: the names, baselines first.
-macro_rules! kinds {
-    ($($(#[$meta:meta])* $kind:ident,)+) => {
-        /// A policy that users can choose. The default is the one that needs to choose nothing.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Kind {
-            $($(#[$meta])* $kind,)+
-        }
-
-        impl Kind {
-            /// Every policy, baselines first.
-            pub const ALL: [Kind; [$(stringify!($kind)),+].len()] = [$(Kind::$kind),+];
-        }
-    };
-}
-
-kinds! {
-    /// [`LINUX`](crate::unmanaged::LINUX)
-    Linux,
-    /// [`LINUX_GROUPS`](crate::unmanaged::LINUX_GROUPS)
-    LinuxGroups,
-    /// [`FCFS`](crate::gangs::fcfs::FCFS)
-    Fcfs,
-    /// [`GANG`](crate::gangs::gang::GANG)
-    Gang,
-    /// [`GREEDY`](crate::gangs::greedy::GREEDY)
-    Greedy,
-    /// [`CGREEDY`](crate::gangs::cgreedy::CGREEDY)
-    Cgreedy,
-    /// [`BANDWIDTH`](crate::gangs::bandwidth::BANDWIDTH)
-    Bandwidth,
-    /// [`MINWAIT`](crate::gangs::minwait::MINWAIT)
-    Minwait,
-    /// [`FAITHFUL`](crate::faithful::FAITHFUL)
-    Faithful,
-    /// [`FAIR_PROGRESS`](crate::fair_progress::FAIR_PROGRESS)
-    FairProgress,
-    /// [`SHUFFLING`](crate::shuffling::SHUFFLING)
-    Shuffling,
-    /// [`ADAPTIVE_GREEDY`](crate::gangs::greedy::ADAPTIVE_GREEDY)
-    AdaptiveGreedy,
-    /// [`ADAPTIVE_MINWAIT`](crate::gangs::minwait::ADAPTIVE_MINWAIT)
-    AdaptiveMinwait,
-    /// [`TURNS`](crate::gangs::goals::TURNS)
-    #[default]
-    Turns,
-    /// [`AUTO`](crate::auto::AUTO)
-    Auto,
-}
 
 /// Options of a policy.
 #[derive(Clone, Debug, PartialEq)]

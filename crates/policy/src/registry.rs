@@ -1,4 +1,4 @@
-//! Which policy stands behind each name, and how it is built.
+//! Which policies there are, and how one is built.
 
 use cosched_core::{CpuSet, Policy, Topology};
 
@@ -8,33 +8,58 @@ use crate::gangs::by_weight::ByWeightPolicy;
 use crate::gangs::quantum::{LONGEST, SHORTEST};
 use crate::gangs::turns::Turns;
 use crate::gangs::{bandwidth, cgreedy, fcfs, gang, goals, greedy, minwait};
-use crate::kind::{Kind, Options, Unfit};
+use crate::kind::{Options, Unfit};
 use crate::molding::ReportsMolding;
 use crate::params::Params;
 use crate::{auto, fair_progress, faithful, shuffling, unmanaged};
 
-impl Kind {
-    /// What it is and can do.
-    pub const fn descriptor(self) -> &'static Descriptor {
-        match self {
-            Kind::Linux => &unmanaged::LINUX,
-            Kind::LinuxGroups => &unmanaged::LINUX_GROUPS,
-            Kind::Fcfs => &fcfs::FCFS,
-            Kind::Gang => &gang::GANG,
-            Kind::Greedy => &greedy::GREEDY,
-            Kind::Cgreedy => &cgreedy::CGREEDY,
-            Kind::Bandwidth => &bandwidth::BANDWIDTH,
-            Kind::Minwait => &minwait::MINWAIT,
-            Kind::Faithful => &faithful::FAITHFUL,
-            Kind::FairProgress => &fair_progress::FAIR_PROGRESS,
-            Kind::Shuffling => &shuffling::SHUFFLING,
-            Kind::AdaptiveGreedy => &greedy::ADAPTIVE_GREEDY,
-            Kind::AdaptiveMinwait => &minwait::ADAPTIVE_MINWAIT,
-            Kind::Turns => &goals::TURNS,
-            Kind::Auto => &auto::AUTO,
+/// Lists the policies, baselines first: a row for each, which names its descriptor.
+macro_rules! policies {
+    ($($(#[$default:ident])? $kind:ident: $descriptor:expr,)+) => {
+        /// A policy that users can choose. The default is the one that needs to choose nothing.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Kind {
+            $(
+                #[doc = concat!("`", stringify!($descriptor), "`")]
+                $(#[$default])?
+                $kind,
+            )+
         }
-    }
 
+        impl Kind {
+            /// Every policy, baselines first.
+            pub const ALL: [Kind; [$(stringify!($kind)),+].len()] = [$(Kind::$kind),+];
+
+            /// What it is and can do.
+            pub const fn descriptor(self) -> &'static Descriptor {
+                match self {
+                    $(Kind::$kind => &$descriptor,)+
+                }
+            }
+        }
+    };
+}
+
+policies! {
+    Linux: unmanaged::LINUX,
+    LinuxGroups: unmanaged::LINUX_GROUPS,
+    Fcfs: fcfs::FCFS,
+    Gang: gang::GANG,
+    Greedy: greedy::GREEDY,
+    Cgreedy: cgreedy::CGREEDY,
+    Bandwidth: bandwidth::BANDWIDTH,
+    Minwait: minwait::MINWAIT,
+    Faithful: faithful::FAITHFUL,
+    FairProgress: fair_progress::FAIR_PROGRESS,
+    Shuffling: shuffling::SHUFFLING,
+    AdaptiveGreedy: greedy::ADAPTIVE_GREEDY,
+    AdaptiveMinwait: minwait::ADAPTIVE_MINWAIT,
+    #[default]
+    Turns: goals::TURNS,
+    Auto: auto::AUTO,
+}
+
+impl Kind {
     /// The constants that it uses, with their values.
     pub fn constants(self, params: &Params) -> Vec<Param> {
         params.of(self.descriptor().params)

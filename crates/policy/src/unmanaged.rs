@@ -25,11 +25,14 @@ pub(crate) const LINUX: Descriptor = Descriptor {
 };
 
 /// Everything at once, a CPU group for each program.
-pub(crate) const LINUX_GROUPS: Descriptor = Descriptor::without_gangs(
-    "linux-groups",
-    "start everything at once and let the kernel share the CPUs by program",
-    |_| Ok(Box::new(Unmanaged::in_groups())),
-);
+pub(crate) const LINUX_GROUPS: Descriptor = Descriptor {
+    shares: true,
+    ..Descriptor::without_gangs(
+        "linux-groups",
+        "start everything at once and let the kernel share the CPUs by program",
+        |_| Ok(Box::new(Unmanaged::in_groups())),
+    )
+};
 
 /// Starts every program.
 #[derive(Debug)]

@@ -301,9 +301,10 @@ impl Simulator {
         for (entry, job) in setup.programs.iter_mut().zip(jobs) {
             entry.malleable = job.model.is_malleable();
         }
-        let kernel = Kernel { groups: kind == Kind::LinuxGroups, ..self.scene.kernel };
+        let shares = kind.descriptor().shares;
+        let kernel = Kernel { groups: shares, ..self.scene.kernel };
         let (hardware, seed) = (self.hardware.clone(), self.scene.seed);
-        let joins = kind.makes_gangs() || kind == Kind::LinuxGroups;
+        let joins = kind.makes_gangs() || shares;
         let Costs { start, join, .. } = self.hardware.own;
         let costs = Costs { start: if joins { start + join } else { start }, ..self.hardware.own };
         let mut sim = Sim::new(hardware, kernel, jobs.to_vec(), costs, seed);

@@ -49,6 +49,7 @@ pub(crate) const GREEDY: Descriptor = Descriptor {
 
 /// Sections 4.2 and 4.3; the algorithm is ours.
 pub(crate) const ADAPTIVE_GREEDY: Descriptor = Descriptor {
+    limits_threads: true,
     reasons: &[ReasonSet::of::<LimitReason>()],
     params: &["gangs", "thread-limits"],
     ..Descriptor::of_gangs(

@@ -78,6 +78,7 @@ pub(crate) const MINWAIT: Descriptor = Descriptor {
 
 /// Sections 4.2 and 4.3; the algorithm is ours.
 pub(crate) const ADAPTIVE_MINWAIT: Descriptor = Descriptor {
+    limits_threads: true,
     reasons: &[ReasonSet::of::<MinwaitReason>(), ReasonSet::of::<LimitReason>()],
     params: &["gangs", "thread-limits"],
     ..Descriptor::of_gangs(

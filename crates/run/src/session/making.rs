@@ -408,7 +408,7 @@ fn wishes(request: &Request<'_>) -> Wishes {
     Wishes {
         freezer,
         pinning: how.pinning.filter(|_| makes_gangs),
-        shares: request.kind == Kind::LinuxGroups,
+        shares: request.kind.descriptor().shares,
         by_weight: by_weight(request.kind, request.how),
     }
 }

@@ -1,10 +1,10 @@
 //! What each policy works with on this host, and what it would gain from more.
 //!
-//! Only what this version really uses counts: an ability that no policy touches yet is in the
-//! report of abilities, not here.
+//! It follows from the descriptor of the policy, so a new policy needs nothing here. Only what this
+//! version really uses counts: an ability that no policy touches yet is in the report of abilities.
 
 use cosched_linux::rights::{Ability, Rights};
-use cosched_policy::Kind;
+use cosched_policy::{Kind, Learns, Need, Turns};
 use serde::Serialize;
 
 /// One policy on this host.
@@ -23,126 +23,147 @@ pub(super) fn all(rights: &Rights, weights: bool) -> Vec<Outlook> {
 }
 
 fn outlook(kind: Kind, rights: &Rights, weights: bool) -> Outlook {
-    let (uses, gains) = match kind {
-        Kind::Linux | Kind::Fcfs => ("nothing: it only starts programs".to_owned(), Vec::new()),
-        Kind::LinuxGroups => shares(rights),
-        Kind::Turns => turns(rights, weights),
-        Kind::Gang | Kind::Greedy | Kind::Minwait | Kind::Auto => gangs(rights),
-        Kind::AdaptiveGreedy | Kind::AdaptiveMinwait => {
-            let (uses, gains) = gangs(rights);
-            (format!("{uses}, threads by a library in malleable programs"), gains)
+    let descriptor = kind.descriptor();
+    let mut found = Found { rights, uses: Vec::new(), gains: Vec::new() };
+    if descriptor.shares {
+        found.shares();
+    }
+    match descriptor.turns {
+        _ if !kind.makes_gangs() => {}
+        Turns::Weight if weights => {
+            found.uses("a CPU cgroup per program; no program is frozen or bound");
         }
-        Kind::Bandwidth => {
-            let (uses, gains) = gangs(rights);
-            let figures =
-                "memory traffic from the jobs file, slowdowns from a table of this machine";
-            (format!("{uses}, {figures}"), gains)
+        Turns::Weight => {
+            found.gain("idle CPU groups: programs take turns by weight, and none is stopped");
+            found.gangs();
         }
-        Kind::Faithful => faithful(rights),
-        Kind::FairProgress => fair_progress(rights),
-        Kind::Shuffling => shuffling(rights),
-        Kind::Cgreedy => {
-            let (uses, mut gains) = gangs(rights);
-            let by_hand = without(
-                rights,
-                &[Ability::Pmu],
-                "hardware counters: `cosched profile` counts the cache misses",
-            );
-            let source = if by_hand.is_some() { "" } else { " or `cosched profile`" };
-            gains.extend(by_hand);
-            (format!("{uses}, cache misses from the jobs file{source}"), gains)
-        }
+        Turns::Freeze => found.gangs(),
+    }
+    if descriptor.limits_threads {
+        found.uses("threads by a library in malleable programs");
+    }
+    for need in descriptor.needs {
+        found.need(*need);
+    }
+    found.learning(descriptor.learns);
+    let Found { uses, gains, .. } = found;
+    let uses = match uses.is_empty() {
+        true => "nothing: it only starts programs".to_owned(),
+        false => uses.join(", "),
     };
     Outlook { policy: kind.name(), uses, gains }
 }
 
-fn shares(rights: &Rights) -> (String, Vec<&'static str>) {
-    let has = |ability| rights.has(ability);
-    match () {
-        () if has(Ability::CpuV2) || has(Ability::CpuV1) => {
-            ("a CPU cgroup per program".to_owned(), Vec::new())
+/// What was found out about a policy so far.
+struct Found<'a> {
+    rights: &'a Rights,
+    uses: Vec<String>,
+    gains: Vec<&'static str>,
+}
+
+impl Found<'_> {
+    fn uses(&mut self, what: impl Into<String>) {
+        self.uses.push(what.into());
+    }
+
+    fn gain(&mut self, gain: &'static str) {
+        self.gains.push(gain);
+    }
+
+    fn has(&self, any: &[Ability]) -> bool {
+        any.iter().any(|ability| self.rights.has(*ability))
+    }
+
+    /// There is something to gain if none of the abilities is there.
+    fn without(&mut self, any: &[Ability], gain: &'static str) {
+        if !self.has(any) {
+            self.gain(gain);
         }
-        () if has(Ability::Autogroup) => (
-            "a session per program, which autogroup makes a CPU group".to_owned(),
-            vec!["cpu controller: programs stay in one session"],
-        ),
-        () => ("cannot work here".to_owned(), vec!["cpu controller or autogroup: it works"]),
     }
-}
 
-fn turns(rights: &Rights, weights: bool) -> (String, Vec<&'static str>) {
-    let frozen = || {
-        let (uses, mut gains) = gangs(rights);
-        gains.insert(0, "idle CPU groups: programs take turns by weight, and none is stopped");
-        (uses, gains)
-    };
-    match weights {
-        true => ("a CPU cgroup per program; no program is frozen or bound".to_owned(), Vec::new()),
-        false => frozen(),
+    fn shares(&mut self) {
+        if self.has(&[Ability::CpuV2, Ability::CpuV1]) {
+            self.uses("a CPU cgroup per program");
+        } else if self.has(&[Ability::Autogroup]) {
+            self.uses("a session per program, which autogroup makes a CPU group");
+            self.gain("cpu controller: programs stay in one session");
+        } else {
+            self.uses("cannot work here");
+            self.gain("cpu controller or autogroup: it works");
+        }
     }
-}
 
-fn faithful(rights: &Rights) -> (String, Vec<&'static str>) {
-    let locks = lock_times(rights);
-    let slices =
-        if rights.has(Ability::Slices) { "slices per thread" } else { "scheduling classes only" };
-    let gains = [
-        without(rights, &[Ability::Bpf], "BPF: lock times are exact"),
-        without(rights, &[Ability::Slices], "slices per thread: there are quanta at all"),
-        without(rights, &[Ability::Pmu], "hardware counters: cache misses count, too"),
-    ];
-    (format!("lock times {locks}, {slices}"), gains.into_iter().flatten().collect())
-}
-
-fn fair_progress(rights: &Rights) -> (String, Vec<&'static str>) {
-    let (uses, mut gains) = gangs(rights);
-    let by_hand = without(
-        rights,
-        &[Ability::Pmu],
-        "hardware counters: it measures the progress and memory traffic of every program",
-    );
-    let source = match by_hand {
-        Some(_) => "what programs report (`progress = true`), or a table of slowdowns",
-        None => "hardware counters",
-    };
-    gains.extend(by_hand);
-    (format!("{uses}, progress by {source}"), gains)
-}
-
-fn shuffling(rights: &Rights) -> (String, Vec<&'static str>) {
-    let locks = lock_times(rights);
-    let gains = without(rights, &[Ability::Bpf], "BPF: lock times are exact");
-    (format!("lock times {locks}, binding of threads by affinity"), gains.into_iter().collect())
-}
-
-/// Where times at locks come from.
-fn lock_times(rights: &Rights) -> &'static str {
-    if rights.has(Ability::Bpf) { "measured in the kernel" } else { "estimated from /proc" }
-}
-
-fn gangs(rights: &Rights) -> (String, Vec<&'static str>) {
-    let freezer = match () {
-        () if rights.has(Ability::FreezeV2) => "cgroup-v2",
-        () if rights.has(Ability::FreezerV1) => "cgroup-v1",
-        () => "signals",
-    };
-    let freezers = [Ability::FreezeV2, Ability::FreezerV1];
-    let cpusets = [Ability::CpusetV2, Ability::CpusetV1];
-    let gains = [
-        without(
-            rights,
-            &freezers,
+    fn gangs(&mut self) {
+        let freezer = match () {
+            () if self.has(&[Ability::FreezeV2]) => "cgroup-v2",
+            () if self.has(&[Ability::FreezerV1]) => "cgroup-v1",
+            () => "signals",
+        };
+        self.uses(format!("freezing by {freezer}, binding by affinity"));
+        self.without(
+            &[Ability::FreezeV2, Ability::FreezerV1],
             "cgroup freezer: programs and shells do not notice that they are stopped",
-        ),
-        without(rights, &cpusets, "cpuset controller: no thread escapes (--pinning cpuset)"),
-        without(rights, &[Ability::Slices], "slices per thread: turns begin on time under load"),
-    ];
-    (format!("freezing by {freezer}, binding by affinity"), gains.into_iter().flatten().collect())
-}
+        );
+        self.without(
+            &[Ability::CpusetV2, Ability::CpusetV1],
+            "cpuset controller: no thread escapes (--pinning cpuset)",
+        );
+        self.without(&[Ability::Slices], "slices per thread: turns begin on time under load");
+    }
 
-/// The gain, if none of the abilities is there.
-fn without(rights: &Rights, any: &[Ability], gain: &'static str) -> Option<&'static str> {
-    (!any.iter().any(|ability| rights.has(*ability))).then_some(gain)
+    fn need(&mut self, need: Need) {
+        match need {
+            Need::Misses => {
+                let counts = self.has(&[Ability::Pmu]);
+                let source = if counts { " or `cosched profile`" } else { "" };
+                self.uses(format!("cache misses from the jobs file{source}"));
+                self.without(
+                    &[Ability::Pmu],
+                    "hardware counters: `cosched profile` counts the cache misses",
+                );
+            }
+            Need::Traffic => self.uses("memory traffic from the jobs file"),
+            Need::Slowdowns => self.uses("slowdowns from a table of this machine"),
+            // Whether there are several is said where the policy is chosen.
+            Need::Sockets => {}
+        }
+    }
+
+    fn learning(&mut self, learns: Learns) {
+        match learns {
+            Learns::Nothing => {}
+            Learns::Slices => {
+                self.lock_times();
+                let slices = self.has(&[Ability::Slices]);
+                self.uses(if slices { "slices per thread" } else { "scheduling classes only" });
+                self.without(&[Ability::Slices], "slices per thread: there are quanta at all");
+                self.without(&[Ability::Pmu], "hardware counters: cache misses count, too");
+            }
+            Learns::Groups => {
+                self.lock_times();
+                self.uses("binding of threads by affinity");
+            }
+            Learns::SoloSpeeds => {
+                let source = match self.has(&[Ability::Pmu]) {
+                    true => "hardware counters",
+                    false => "what programs report (`progress = true`), or a table of slowdowns",
+                };
+                self.uses(format!("progress by {source}"));
+                self.without(
+                    &[Ability::Pmu],
+                    "hardware counters: it measures the progress and memory traffic of every \
+                     program",
+                );
+            }
+        }
+    }
+
+    fn lock_times(&mut self) {
+        let measured = self.has(&[Ability::Bpf]);
+        let source = if measured { "measured in the kernel" } else { "estimated from /proc" };
+        self.uses(format!("lock times {source}"));
+        self.without(&[Ability::Bpf], "BPF: lock times are exact");
+    }
 }
 
 #[cfg(test)]
