@@ -1,7 +1,6 @@
 """Settings under which claims are checked, and changes of them that are swept."""
 
-import dataclasses
-from typing import Callable, ClassVar
+import types
 
 from common.sim import ROOT, load
 
@@ -9,22 +8,28 @@ from common.sim import ROOT, load
 FIFTHS = (0.8, 1.2)
 
 
-@dataclasses.dataclass(frozen=True)
-class Setting:
-    """A setting; without changes, the one that results are told for. Experiments name their machine, and add what else they
-    move."""
+class Setting(types.SimpleNamespace):
+    """A setting: the file of the paper's machine, how that is changed, and what else an experiment moves. Results are told for
+    the first one, which changes nothing."""
 
-    MACHINE: ClassVar[str]
+    def __init__(self, described, name="as assumed", kind="base", machine=None, **moved):
+        super().__init__(described=described, name=name, kind=kind, machine=machine, **moved)
 
-    name: str
-    kind: str = "base"
-    machine: Callable = lambda machine: None
+    def but(self, name, kind="assumption", **changes):
+        return Setting(**(vars(self) | {"name": name, "kind": kind} | changes))
 
     def on(self, **said):
-        """The paper's machine with what is said of it, as this point has it."""
-        machine = load(ROOT / "machines" / self.MACHINE) | said
-        self.machine(machine)
+        """The paper's machine with what is said of it, as this setting has it."""
+        machine = load(ROOT / "machines" / self.described) | said
+        if self.machine:
+            self.machine(machine)
         return machine
+
+    def by_a_fifth(self, sweeps):
+        """Settings with a constant moved by 20 % down, and then up. `sweeps(factor)`: what is moved, and the change."""
+        for factor in FIFTHS:
+            for what, change in sweeps(factor).items():
+                yield self.but(f"{what} {100 * (factor - 1):+.0f} %", "constant", **change)
 
 
 def times(factor, *keys):
@@ -35,12 +40,9 @@ def times(factor, *keys):
             found = machine[key]
             machine[key] = [x * factor for x in found] if isinstance(found, list) else found * factor
 
-    return change
+    return {"machine": change}
 
 
-def by_a_fifth(Point, sweeps):
-    """Points with a constant moved by 20 % down, and then up. `sweeps(factor)`: what is moved, and how a point tells it."""
-    for factor in FIFTHS:
-        sign = f"{100 * (factor - 1):+.0f} %"
-        for what, change in sweeps(factor).items():
-            yield Point(f"{what} {sign}", "constant", **change)
+def switching(factor):
+    """Switches, wake-ups and signals take so many times as long."""
+    return times(factor, "switch_nanos", "wake_nanos", "signal_nanos")

@@ -9,7 +9,7 @@ import sys
 
 from common import report
 from common.checks import judged as judge
-from common.sim import ROOT, load
+from common.sim import ROOT, Cosched, load
 
 
 def parser(folder, doc):
@@ -25,15 +25,15 @@ def parser(folder, doc):
 def run(experiment, doc):
     """Checks the claims of an experiment's folder, by its modules.
 
-    `points.points()` gives the settings, the unchanged one first; `checks.Claims` is what there is to look at in a point, by
-    `sim.Cosched`; `report.tell` makes of the rows, the settings, the results of the first and the number of threads what goes
+    `points.points()` gives the settings, the unchanged one first; `checks.Claims` is what there is to look at in a point;
+    `report.tell` makes of the rows, the settings, the results of the first and the number of threads what goes
     into results.json and results.md. Without a module `report`, `checks.TITLE` is the page's title.
     """
     options = parser(experiment.name, doc)
     options.add_argument("--quick", action="store_true", help="without the sweeps; results.md stays as it is")
     args = options.parse_args()
-    points, checks, sim = map(importlib.import_module, ("points", "checks", "sim"))
-    executable = sim.Cosched(args.cosched, args.out / "kept")
+    points, checks = map(importlib.import_module, ("points", "checks"))
+    executable = Cosched(args.cosched, args.out / "kept")
     claims = load(experiment / "claims.toml")["claim"]
     settings = list(points.points())[: 1 if args.quick else None]
     first, judged = None, {}

@@ -59,6 +59,10 @@ class Cosched:
                 file.unlink(missing_ok=True)
         return kept.read_text()
 
+    def json(self, arguments, programs, machine):
+        """The result, as Python values."""
+        return json.loads(self.call([*arguments, "--json"], programs, machine))
+
     def watched(self, arguments, programs, machine, reduced):
         """What `reduced` makes of a result and of what was watched."""
         return json.loads(self.call([*arguments, "--json"], programs, machine, watched=reduced))

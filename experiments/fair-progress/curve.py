@@ -16,11 +16,11 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 sys.dont_write_bytecode = True
 
 from common.checks import mean
-from common.sim import in_threads
+from common.sim import Cosched, in_threads
 from lib.report import table
-from points import points
+from points import USUAL, machine
 from programs import BENCHMARKS, WORKLOADS, program, workload
-from sim import FAIR, Cosched
+from results import FAIR, together
 
 SETUPS = {"SC-2": "4 cores of one chip", "8core": "8 cores"}
 KNOB = [0, 0.25, 0.5, 0.75, 0.9, 1]
@@ -78,8 +78,7 @@ def measure(options, setup):
     """What fair progress with some options brings in a set-up: a function that gives two cells of a
     table, with means over all workloads."""
     cosched = Cosched(options.cosched, pathlib.Path(options.kept))
-    machine = next(points()).on(setup)
-    run = lambda programs, *words: cosched.by(words, programs, machine)
+    run = lambda programs, *words: together(cosched, words, programs, machine(USUAL, setup))
     linux = lambda programs: run(programs, "--policy", "linux")
     alone = {name: linux([program(name)])["total"] for name in BENCHMARKS}
 

@@ -1,8 +1,6 @@
 """The four set-ups of table 2, and what is swept: constants that are moved by 20 %."""
 
-import dataclasses
-
-from common.points import Setting, by_a_fifth, times
+from common.points import Setting, switching, times
 
 # Of the paper's machine only the CPUs that are used, with the caches and buses that these share.
 SETUPS = {
@@ -14,26 +12,19 @@ SETUPS = {
     "SC-2": "package:1 l3:2 core:2 pu:1",
     "8core": "package:2 l3:2 core:2 pu:1",
 }
+USUAL = Setting("e5410-8.toml", misses=1.0)
 
 
-@dataclasses.dataclass(frozen=True)
-class Point(Setting):
-    """A setting; without changes, the one that results are told for."""
-
-    MACHINE = "e5410-8.toml"
-
-    misses: float = 1.0
-
-    def on(self, setup):
-        """The paper's machine in a set-up, as this point has it."""
-        return super().on(topology=SETUPS[setup], packages_alternate=False)
+def machine(point, setup):
+    """The paper's machine in a set-up."""
+    return point.on(topology=SETUPS[setup], packages_alternate=False)
 
 
 def points():
     """All of them, the unchanged one first."""
-    yield Point("as assumed")
-    yield from by_a_fifth(Point, lambda factor: {
+    yield USUAL
+    yield from USUAL.by_a_fifth(lambda factor: {
         "misses": {"misses": factor},
-        "memory latency": {"machine": times(factor, "memory_nanos")},
-        "switches, wake-ups, signals": {"machine": times(factor, "switch_nanos", "wake_nanos", "signal_nanos")},
+        "memory latency": times(factor, "memory_nanos"),
+        "switches, wake-ups, signals": switching(factor),
     })

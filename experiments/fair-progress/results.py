@@ -1,21 +1,34 @@
 """All runs of one point, and how the checks look at them."""
 
 from common.sim import in_threads
-from points import SETUPS
+from points import SETUPS, machine
 from programs import BENCHMARKS, MEMORY, WEIGHTS, WORKLOADS, program, workload
-from sim import Cosched
 
 FOUR = ("PC", "SC-1", "SC-2")
 LIMITED = ("unlimited", "unlimited ND", "2%", "2% ND")
 # Section 1: four programs running together, and the same with two others.
 FIRST = ("perl bwaves milc libquantum", "perl bwaves leslie soplex")
+# The paper's quantum. No program is let run before its turn only because it waited for a second.
+COMMON = ["--kernel", "cfs", "--no-solo"]
+FAIR = ["--quantum", "100ms", "--max-frozen", "10s"]
+FAIR_PROGRESS = {
+    "unlimited": ["--training-limit", "unlimited"],
+    "2%": ["--training-limit", "2"],
+    "none": ["--training-limit", "0"],
+    "unlimited ND": ["--training-limit", "unlimited", "--no-distribution"],
+    "2% ND": ["--training-limit", "2", "--no-distribution"],
+    "no sequences": ["--training-limit", "unlimited", "--no-sequences"],
+    "optimal": ["--optimal"],
+}
+POLICIES = {"OS": ["--policy", "linux"]} | {
+    name: ["--policy", "fair-progress", *words, *FAIR] for name, words in FAIR_PROGRESS.items()}
 
 
 class Results:
     """A point's figures: runs have a workload, a set-up and a policy."""
 
-    def __init__(self, cosched: Cosched, point, threads):
-        self.machines = {setup: point.on(setup) for setup in SETUPS}
+    def __init__(self, cosched, point, threads):
+        self.machines = {setup: machine(point, setup) for setup in SETUPS}
         jobs = {}
         for setup in SETUPS:
             twice = setup == "8core"
@@ -37,7 +50,7 @@ class Results:
 
         def run(key):
             programs, policy = jobs[key]
-            return cosched.together(programs, self.machines[key[2] if key[0] == "alone" else key[1]], policy)
+            return together(cosched, POLICIES[policy], programs, self.machines[key[2] if key[0] == "alone" else key[1]])
 
         self.runs = in_threads(threads, run, jobs)
 
@@ -92,3 +105,38 @@ class Results:
 
     def coverages(self, name, setup, policy):
         return self.of(name, setup, policy)["coverage"]
+
+
+def together(cosched, words, programs, machine):
+    """A run of programs under a policy and its options, reduced to what is looked at."""
+    return cosched.watched([*COMMON, *words], programs, machine, reduced)
+
+
+def reduced(result, _):
+    """Of a result: each program's time, and what training there was."""
+    names = [program["name"] for program in result["programs"]]
+    found = {
+        "total": result["total_seconds"],
+        "times": {program["name"]: program["turnaround_seconds"] for program in result["programs"]},
+        "working": sum(program["running_seconds"] for program in result["programs"]),
+        "quanta": 0, "predicted": 0, "sequential": 0, "wasted": {}, "idle": [],
+        "progress": {}, "coverage": {}, "at": {},
+    }
+    decisions = result["decisions"]
+    for decision, then in zip(decisions, [*decisions[1:], {"at_seconds": result["total_seconds"]}]):
+        reasons = decision["reasons"]
+        lengths = [why["length"] / 1e9 for why in reasons if why["why"] == "quantum"]
+        found["quanta"] += len(lengths)
+        for why in reasons:
+            name = names[why["program"]["slot"]] if "program" in why else None
+            if why["why"] == "trained":
+                found["sequential" if why["sequential"] else "predicted"] += 1
+                found["idle"].append(why["idle"])
+                seconds = min(lengths[0], then["at_seconds"] - decision["at_seconds"])
+                found["wasted"][name] = found["wasted"].get(name, 0.0) + why["idle"] * seconds
+            if why["why"] in ("least-progress", "more-progress"):
+                found["progress"][name] = why["progress"] / 1e9
+                found["at"][name] = decision["at_seconds"]
+            if why["why"] == "least-progress":
+                found["coverage"][name] = why["coverage"]
+    return found

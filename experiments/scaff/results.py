@@ -1,10 +1,11 @@
 """All runs of one point, and how the checks look at them."""
 
+import pathlib
 import tomllib
 
-from common.sim import in_threads
+from common.sim import in_threads, load
 from points import CPU_INTENSIVE, MEMORY_BOUND, NAS
-from sim import gangs, with_alone
+from sim import alone, gangs, run, slowdowns, with_alone
 
 POLICIES = ("gang", "greedy", "cgreedy", "minwait")
 PLACED = [(policy, placement) for policy in POLICIES for placement in ("spread", "packed")]
@@ -25,8 +26,7 @@ class Results:
 
     def __init__(self, cosched, point, threads):
         self.point = point
-        self.programs = point.programs("solo-models.toml")
-        self.streams = point.programs("stream-models.toml")
+        self.programs, self.streams = (models(point, f"{kind}-models.toml") for kind in ("solo", "stream"))
         self.cosched, self.machine = cosched, point.on()
         workloads = {
             "whole": list(self.programs.values()),
@@ -56,11 +56,11 @@ class Results:
                     lone[where, name] = (program, program["threads"], described, placement)
         # The longest first: what is left at the end is short.
         order = sorted(jobs, key=lambda key: (key[0] != "runs", "linux" not in key[1], "cpu" not in key[1]))
-        done = in_threads(threads, lambda key: cosched.run(*jobs[key], point.quantum), order)
-        alone = in_threads(threads, lambda key: cosched.alone(*lone[key]), lone)
-        self.table = tomllib.loads(cosched.slowdowns(list(self.streams.values()), self.machine))
+        done = in_threads(threads, lambda key: run(cosched, *jobs[key], point.quantum), order)
+        seconds = in_threads(threads, lambda key: alone(cosched, *lone[key]), lone)
+        self.table = tomllib.loads(slowdowns(cosched, list(self.streams.values()), self.machine))
         part = lambda kind: {key[1]: result for key, result in done.items() if key[0] == kind}
-        curve = lambda name: {count: seconds for (program, count), seconds in alone.items() if program == name}
+        curve = lambda name: {count: found for (program, count), found in seconds.items() if program == name}
         self.runs = {key: with_alone(run, curve(key[2])) for key, run in part("runs").items()}
         self.numa = {key: with_alone(run, curve("numa " + key[1])) for key, run in part("numa").items()}
         self.nas = {name: curve(name) for name in NAS}
@@ -109,6 +109,16 @@ class Results:
         own, *others = (STREAMS.index(share) for share in (own, *others))
         row = self.table["pairs" if len(others) == 1 else "triples"][own]
         return row[others[0]] if len(others) == 1 else row[others[0]][others[1]]
+
+
+def models(point, file):
+    """The programs of a file of models, as a point has them."""
+    found = load(pathlib.Path(__file__).resolve().parent / file)["program"]
+    for program in found:
+        model = program["model"]
+        model["repeat"] = point.passes(program["command"])
+        point.model(model, model["phase"][0])
+    return {program["command"]: program for program in found}
 
 
 def short(program):

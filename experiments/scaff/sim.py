@@ -1,41 +1,33 @@
 """Calls `cosched sim` and keeps what the checks need of its results."""
 
-import copy
-import json
-import pathlib
 import statistics
 
-from common import sim
 
-HERE = pathlib.Path(__file__).resolve().parent
+def run(cosched, programs, machine, policy, placement="spread", quantum="100ms", more=()):
+    """A run of programs, reduced to what is looked at."""
+    arguments = ["--kernel", "cfs", "--policy", policy, "--no-solo", *more]
+    if policy != "linux":
+        # The quanta of the thesis do not shrink with the number of gangs.
+        arguments += ["--placement", placement, "--quantum", quantum, "--max-frozen", "1h"]
+    return reduced(cosched.json(arguments, programs, machine))
 
 
-class Cosched(sim.Cosched):
-    """The executable, and what the checks need of it."""
+def alone(cosched, program, threads, machine, placement="spread"):
+    """Seconds that a program takes alone with so many threads."""
+    program = {**program, "threads": threads, "repeat": 1}
+    return run(cosched, [program], machine, "gang", placement)["total"]
 
-    def run(self, programs, machine, policy, placement="spread", quantum="100ms", more=()):
-        """A run of programs, reduced to what is looked at."""
-        arguments = ["--kernel", "cfs", "--policy", policy, "--json", "--no-solo", *more]
-        if policy != "linux":
-            # The quanta of the thesis do not shrink with the number of gangs.
-            arguments += ["--placement", placement, "--quantum", quantum, "--max-frozen", "1h"]
-        return reduced(json.loads(self.call(arguments, programs, machine)))
 
-    def alone(self, program, threads, machine, placement="spread"):
-        """Seconds that a program takes alone with so many threads."""
-        program = {**program, "threads": threads, "repeat": 1}
-        return self.run([program], machine, "gang", placement)["total"]
-
-    def slowdowns(self, programs, machine, placement="spread"):
-        """The text of the table of pairs and triples."""
-        return self.call(["slowdowns", "--kernel", "cfs", "--placement", placement], programs, machine)
+def slowdowns(cosched, programs, machine, placement="spread"):
+    """The text of the table of pairs and triples."""
+    return cosched.call(["slowdowns", "--kernel", "cfs", "--placement", placement], programs, machine)
 
 
 def reduced(result):
     """Of a result: its totals, and for each program its times, its mean wait, and when it ran."""
     programs = {}
     for program in result["programs"]:
-        spans = [(span[0], span[1]) for span in program["timeline"]]
+        spans = [(begin, end) for begin, end, *_ in program["timeline"]]
         end = program["arrived_seconds"] + program["turnaround_seconds"]
         gaps = [b[0] - a[1] for a, b in zip(spans, spans[1:]) if b[0] < end]
         programs[program["name"]] = {
@@ -65,18 +57,5 @@ def with_alone(result, alone):
 def gangs(result, quantum=0.1, quanta=6):
     """Which programs run in the middle of each of the first quanta."""
     middles = [(number + 0.5) * quantum for number in range(quanta)]
-    return [
-        frozenset(
-            name
-            for name, program in result["programs"].items()
-            if any(begin <= middle < end for begin, end in program["spans"])
-        )
-        for middle in middles
-    ]
-
-
-def changed(program, change):
-    """A copy of a program with its model changed: a function of the model and its phase."""
-    program = copy.deepcopy(program)
-    change(program["model"], program["model"]["phase"][0])
-    return program
+    runs = lambda program, middle: any(begin <= middle < end for begin, end in program["spans"])
+    return [frozenset(name for name, program in result["programs"].items() if runs(program, middle)) for middle in middles]

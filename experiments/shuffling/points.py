@@ -1,32 +1,20 @@
 """What is swept: each constant by 20 %, and assumptions of which the slides say nothing by far."""
 
-import dataclasses
-
-from common.points import Setting, by_a_fifth, times
+from common.points import Setting, times
 from programs import IMBALANCE, LINES
 
-
-@dataclasses.dataclass(frozen=True)
-class Point(Setting):
-    """A setting; without changes, the one that results are told for."""
-
-    MACHINE = "opteron-64.toml"
-
-    scale: float = 1.0
-    memory: float = 1.0
-    lines: int = LINES
-    imbalance: float = IMBALANCE
+USUAL = Setting("opteron-64.toml", scale=1.0, memory=1.0, lines=LINES, imbalance=IMBALANCE)
 
 
 def points():
     """All of them, the unchanged one first."""
-    yield Point("as assumed")
-    yield from by_a_fifth(Point, lambda factor: {
+    yield USUAL
+    yield from USUAL.by_a_fifth(lambda factor: {
         "critical sections": {"scale": factor},
-        "signals": {"machine": times(factor, "signal_nanos")},
-        "switches, wake-ups": {"machine": times(factor, "switch_nanos", "wake_nanos")},
+        "signals": times(factor, "signal_nanos"),
+        "switches, wake-ups": times(factor, "switch_nanos", "wake_nanos"),
     })
     for imbalance in (0.1, 0.9):
-        yield Point(f"imbalance {imbalance}", "assumption", imbalance=imbalance)
+        yield USUAL.but(f"imbalance {imbalance}", imbalance=imbalance)
     for lines in (LINES // 8, LINES * 4):
-        yield Point(f"{lines} lines with a lock", "assumption", lines=lines)
+        yield USUAL.but(f"{lines} lines with a lock", lines=lines)

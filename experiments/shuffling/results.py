@@ -3,7 +3,6 @@
 from common.checks import mean
 from common.sim import in_threads
 from programs import PROGRAMS, SERVERS, program
-from sim import Cosched
 
 # What the slides call them, and the policies that stand for them. The policy of the slides sorts by lock times only,
 # and does not look whether that helps.
@@ -17,12 +16,15 @@ POLICIES = {
 GUARDED = ["shuffling", "--sort-by", "lock-time"]
 LONG, TIMES_AS_LONG = ("bodytrack", "swaptions", "canneal"), 10
 INTERVALS = ("50ms", "100ms", "200ms", "500ms", "1s", "2s", "4s")
+# What is looked at of a run: these sums, and what the guard did.
+SUMS = ("lock_seconds", "transfers_inside", "transfers_across", "llc_misses", "llc_references")
+TRIALS = ("groups-tried", "groups-kept", "groups-put-back")
 
 
 class Results:
     """A point's figures. Runs have keys of a kind, the program, and what decided."""
 
-    def __init__(self, cosched: Cosched, point, threads):
+    def __init__(self, cosched, point, threads):
         machine = point.on()
         jobs = {}
         for name in PROGRAMS | SERVERS:
@@ -46,7 +48,8 @@ class Results:
             name, words, kernel = jobs[key]
             length = TIMES_AS_LONG if key[0] == "long" else 1
             model = program(name, point.scale, point.memory, point.lines, point.imbalance, length)
-            return cosched.run(model, machine, words, kernel)
+            arguments = ["--kernel", kernel, "--policy", *words, "--seed", "1", "--no-solo"]
+            return cosched.watched(arguments, [model], machine, reduced)
 
         self.runs = in_threads(threads, run, jobs)
 
@@ -70,6 +73,19 @@ class Results:
     def mean_gain(self, policy="shuffling", kind="load"):
         """Over the 23 programs."""
         return mean(self.gains(policy, kind).values())
+
+
+def reduced(result, rows):
+    """Of a result: the time of the program, its sums, every shuffling, and what the guard did."""
+    seconds = result["programs"][0]["turnaround_seconds"]
+    sums = {key: sum(row[key] for row in rows) for key in SUMS}
+    reasons = [
+        {"at": decision["at_seconds"], **why} for decision in result["decisions"] for why in decision["reasons"]
+    ]
+    shufflings = [reason for reason in reasons if reason["why"] == "shuffled"]
+    trials = [reason for reason in reasons if reason["why"] in TRIALS]
+    lock = sums["lock_seconds"] / (seconds * rows[0]["threads"])
+    return {"seconds": seconds, "lock": lock, "shufflings": shufflings, "trials": trials, **sums}
 
 
 def inside(run):

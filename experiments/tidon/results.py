@@ -23,12 +23,12 @@ class Results:
         def run(key):
             main, team, co, count, variant = key
             programs = [program(main, team, variant, point), program(co, count, variant, point)]
-            return cosched.run(programs, machine, VARIANTS[variant][0])
+            return together(cosched, programs, machine, VARIANTS[variant][0])
 
         def alone(key):
             name, count = key
             once = {**program(name, count, "CFS-De", point), "repeat": 1}
-            return cosched.run([once], machine, "cfs")[0]["seconds"]
+            return together(cosched, [once], machine, "cfs")[0]["seconds"]
 
         names = {(main, team) for main, team, *_ in keys} | set(CASES)
         # Sorted, so that interrupted checks go on where they were.
@@ -72,3 +72,15 @@ class Results:
         neither."""
         throughput, fairness = (min(gains.values()) > 0 for gains in self.gains(co, count))
         return {(True, True): 1, (True, False): 2, (False, True): 3, (False, False): 0}[throughput, fairness]
+
+
+def together(cosched, programs, machine, kernel):
+    """What each of some programs that run together comes to, in order."""
+    arguments = ["--kernel", kernel, "--policy", "linux", "--no-solo"]
+    return [reduced(program) for program in cosched.json(arguments, programs, machine)["programs"]]
+
+
+def reduced(program):
+    """Of a program's result: what a run took on average, and what waiting cost per run (docs/json.md)."""
+    ends = [completion["at_seconds"] for completion in program["completions"]]
+    return {"seconds": ends[-1] / len(ends), "runs": len(ends), "threads": program["threads"], **program["usage"]["waits"]}
