@@ -10,13 +10,12 @@ differ.
 """
 
 import math
-import pathlib
 import re
 import subprocess
 import sys
 
 from gang import filled_in
-from lib import options as command_line
+from lib.options import read
 from lib.report import Report, interval
 from lib.runner import WORKLOADS, run, say
 
@@ -25,7 +24,7 @@ SCHEMA = "cosched-bench-aa/2"
 LEVEL = 0.02
 # How rarely chance alone may fail this test.
 RARE = 0.025
-PAIRS = ["linux,linux-2", "gang,gang-2"]
+PAIRS = [("linux", "linux-2"), ("gang", "gang-2")]
 # Two programs on all CPUs, one of which waits now and then: short, and not of the kind that takes plain Linux for ever.
 SHORT = """
 [[program]]
@@ -41,28 +40,22 @@ threads = @CPUS@
 
 
 def main():
-    options = arguments()
-    report = Report(options, "aa", SCHEMA, aa=[], mixed={"share_of_work": options.share, "verdicts": []})
+    options = read(__doc__, "aa", runs=10, out="target/aa",
+                   comparisons={"type": int, "default": 20, "help": "of a policy with itself"},
+                   invocations={"type": int, "default": 5, "help": "of the comparison on mixed.toml"},
+                   share={"type": float, "default": 0.01, "help": "of the work of mixed.toml"})
+    report = Report(options, SCHEMA, aa=[], mixed={"share_of_work": options.share, "verdicts": []})
     short, mixed = (options.out / f"{name}.toml" for name in ["short", "mixed"])
     short.write_text(filled_in(SHORT))
     mixed.write_text(with_share_of_work((WORKLOADS / "mixed.toml").read_text(), options.share))
     parts = [("A/A", short, [PAIRS[number % len(PAIRS)] for number in range(options.comparisons)], report["aa"]),
-             ("mixed", mixed, ["linux,gang"] * options.invocations, report["mixed"]["verdicts"])]
+             ("mixed", mixed, [("linux", "gang")] * options.invocations, report["mixed"]["verdicts"])]
     for what, file, pairs, found in parts:
         for number, variants in enumerate(pairs, 1):
             found.append(compare(options, file, variants, report))
             report.save()
             say(f"{what} {number} of {len(pairs)}, {shown(found[-1])}; {report.elapsed()}")
     sys.exit(judged(report))
-
-
-def arguments():
-    parser = command_line.parser(__doc__, runs=10)
-    parser.set_defaults(out=pathlib.Path("target/aa"))
-    parser.add_argument("--comparisons", type=int, default=20, help="of a policy with itself")
-    parser.add_argument("--invocations", type=int, default=5, help="of the comparison on mixed.toml")
-    parser.add_argument("--share", type=float, default=0.01, help="of the work of mixed.toml")
-    return command_line.parsed(parser, "aa")
 
 
 def with_share_of_work(text, share):
@@ -73,7 +66,7 @@ def with_share_of_work(text, share):
 
 def compare(options, file, variants, report):
     """How the second variant does against the first."""
-    document = options.cosched.compare(report, file, [variants], strict=True, stderr=subprocess.PIPE)
+    document = options.cosched.compare(report, file, dict(zip(variants, variants)), strict=True, stderr=subprocess.PIPE)
     variant = document["variants"][1]
     against = dict(variant["against"])
     return {"variant": variant["variant"], "against": against.pop("variant")} | against

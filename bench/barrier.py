@@ -4,14 +4,13 @@
 docs/research/barrier-benchmark.md has its cells (storms.py), variants, bars and files.
 """
 
-import subprocess
 import sys
 
 import barrier_verdicts
 import storms
 from barrier_verdicts import SOLO, SOLO_CO_RUNNER
-from lib import options as command_line
 from lib import rounds
+from lib.options import read
 from lib.report import Report
 from lib.runner import cell_folder, cpus, leave_out, llvm_runtime, plain_environment, run, say
 
@@ -19,25 +18,15 @@ SCHEMA = "cosched-bench-barrier/3"
 
 
 def main():
-    options = arguments()
+    options = read(__doc__, "barrier", seconds=1.5, cells=True, resumable=True, variants={
+        "default": "", "help": "only these, separated by commas, beside default and donate; ideas: " + ", ".join(storms.IDEAS)})
     plain_environment()
     variants, left_out = possible(options)
-    report = Report(options, "barrier", SCHEMA, barrier_verdicts.markdown, seconds=options.seconds, cpus=cpus(),
-                    states=states(options), variants=list(variants), left_out=left_out, cells=[])
+    report = Report(options, SCHEMA, barrier_verdicts.sentences, barrier_verdicts.markdown, barrier_verdicts.judge, seconds=options.seconds,
+                    cpus=cpus(), states=states(options), variants=list(variants), left_out=left_out, cells=[])
     rounds.resume(report, options.earlier)
-    for cell in report.each(rounds.not_yet(chosen_cells(options, left_out), report)):
-        report["cells"].append(measured(options, cell, variants))
-        barrier_verdicts.judge(report)
-        report.save()
-    report.done(barrier_verdicts.sentences(report))
-    report.end_if_failed(cell["cell"] for cell in report["cells"] if cell["failed"])
-
-
-def arguments():
-    parser = command_line.parser(__doc__, seconds=1.5, cells=True, resumable=True)
-    parser.add_argument("--variants", default="", help="only these, separated by commas, beside default and donate; ideas: "
-                        + ", ".join(storms.IDEAS))
-    return command_line.parsed(parser, "barrier", ["json", "md"])
+    report.measure(rounds.not_yet(chosen_cells(options, left_out), report), lambda cell: measured(options, cell, variants))
+    report.done(failed=(cell["cell"] for cell in report["cells"] if cell["failed"]))
 
 
 def possible(options):
@@ -101,12 +90,8 @@ def one_run(options, cell, folder, variant, added, names):
 
     def one():
         out = folder / f"{variant}-{next(numbers)}"
-        done = options.cosched("run", file, "--policy", cell.policy, "--out", out, "--json", stdout=subprocess.DEVNULL,
-                               stderr=subprocess.PIPE)
-        if options.cosched.interrupted:
-            raise KeyboardInterrupt
-        if done.returncode != 0:
-            raise Failed(f"{variant}, see {out}: {done.stderr.strip()}")
+        if problem := options.cosched.fails(file, cell.policy, out):
+            raise Failed(f"{variant}, see {out}: {problem}")
         return storms.read(out, names)
 
     return one

@@ -9,8 +9,8 @@ smaller one, each relative to the same program alone with the runtime's own barr
 
 import statistics
 
-from lib.report import interval, table
-from lib.verdicts import best, geometric_mean, mean_of_known, met, over_best_of_others, ratio
+from lib.report import interval, page
+from lib.verdicts import best, geometric_mean, judging, mean_of_known, met, over_best_of_others, ratio
 from storms import CO_RUNNER, MAIN
 
 OURS, DEFAULT = "donate", "default"
@@ -18,14 +18,6 @@ SOLO, SOLO_CO_RUNNER = "solo", "solo-co-runner"
 # The most that is good enough: over the best variant on average and in the worst cell, of unfairness where co-runners could fill the
 # CPUs, and alone over the runtime's own barrier.
 MEAN, WORST, UNFAIR, ALONE = 1.03, 1.10, 1.15, 1.01
-
-
-def judge(report):
-    """Adds what follows to every cell, and to the report as a whole."""
-    judged = [cell for cell in report["cells"] if not cell["failed"]]
-    for cell in judged:
-        judge_cell(cell)
-    report["summary"] = summary(judged) if judged else None
 
 
 def judge_cell(cell):
@@ -90,6 +82,9 @@ def summary(cells):
     }
 
 
+judge = judging(judge_cell, summary)
+
+
 def sentences(report):
     """The report in sentences."""
     if not (found := report.get("summary")):
@@ -114,16 +109,15 @@ def sentences(report):
 
 def markdown(report):
     """The report as a table: microseconds of a round, and unfairness in brackets."""
-    yield (f"{report['cpus']} CPUs; {report['rounds']} rounds of {report['seconds']:g} s; run states "
-           f"{'known' if report['states'] else 'not known'}; {report['started_at']}.\n")
-    yield from (f"- {sentence}" for sentence in sentences(report))
-    yield ""
-    yield from table(["cell", *report["variants"], "best", "donate / best"], (row(cell, report) for cell in report["cells"]))
+    head = (f"{report['cpus']} CPUs; {report['rounds']} rounds of {report['seconds']:g} s; run states "
+            f"{'known' if report['states'] else 'not known'}; {report['started_at']}")
+    columns = ["cell", *report["variants"], "best", "donate / best"]
+    return page(head, sentences(report), columns, (row(cell, report) for cell in report["cells"]))
 
 
 def row(cell, report):
     if cell["failed"]:
-        return [cell["cell"], "failed", *[""] * (len(report["variants"]) + 1)]
+        return [cell["cell"], "failed"]
     figures = [figure(cell["variants"].get(variant)) for variant in report["variants"]]
     return [cell["cell"], *figures, cell["best"], interval(cell["ours_to_best"])]
 

@@ -17,8 +17,8 @@ import sys
 from typing import NamedTuple
 
 import fairness_overhead
-from lib import options as command_line
 from lib import rounds, runner
+from lib.options import read
 from lib.report import Report, interval, machine_line, table, with_verdict
 from lib.runner import cpus, plain_environment, run
 from lib.verdicts import ratios
@@ -66,11 +66,11 @@ CELLS = [
 
 
 def main():
-    options = arguments()
+    options = read(__doc__, "fairness", seconds=4.0, of="of each program alone", cells=True, parts=PARTS)
     plain_environment()
     # The solo times that are kept here are the bench's own.
     os.environ["XDG_DATA_HOME"] = str(options.folder / "data")
-    report = Report(options, "fairness", SCHEMA, markdown, seconds=options.seconds, cells=[], overhead=[],
+    report = Report(options, SCHEMA, sentences, markdown, seconds=options.seconds, cells=[], overhead=[],
                     bar={"excess_gone": GONE, "time": COST, "least_unfairness": WORTH})
     chosen = rounds.chosen(CELLS, options) if CELLS_PART in options.parts else []
     equals = fairness_overhead.CELLS if OVERHEAD in options.parts else []
@@ -83,13 +83,7 @@ def main():
         else:
             report["overhead"].append(fairness_overhead.measured(options, cell, file, report))
         report.save()
-    report.done(sentences(report))
-
-
-def arguments():
-    parser = command_line.parser(__doc__, seconds=4.0, of="of each program alone", cells=True)
-    command_line.add_parts(parser, PARTS)
-    return command_line.parsed(parser, "fairness", ["json", "md"])
+    report.done()
 
 
 def amount(options, kind, threads):
@@ -122,7 +116,7 @@ def written_amount(kind, work):
 def measured(options, cell, file, report):
     """What all variants make of one mix."""
     out = file.with_suffix("")
-    document = options.cosched.compare(report, file, VARIANTS, "--solo", "--out", out)
+    document = options.cosched.compare(report, file, dict(zip(VARIANTS, VARIANTS)), "--solo", "--out", out)
     variants = {variant["variant"]: {key: variant[key] for key in FIGURES} for variant in document["variants"]}
     for name, variant in variants.items():
         variant["slowdowns"] = of_programs(out, name, lambda program: program["turnaround_seconds"] / program["solo_seconds"])

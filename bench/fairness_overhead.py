@@ -41,8 +41,8 @@ CELLS = [Equals(1), Equals(2)]
 
 def measured(options, cell, file, report):
     """What all variants make of equal programs."""
-    words = [word for variant, words in VARIANTS.items() for word in ["--variant", f"{variant.replace(' ', '-')}={words}"]]
-    document = options.cosched.compare(report, file, [FIRST], *words, "--out", file.with_suffix(""))
+    asked = {FIRST: FIRST} | {variant.replace(" ", "-"): words for variant, words in VARIANTS.items()}
+    document = options.cosched.compare(report, file, asked, "--out", file.with_suffix(""))
     variants = {variant["variant"].replace("-", " "): {key: variant[key] for key in FIGURES} for variant in document["variants"]}
     return judged({"cell": cell.name, "programs": len(cell.programs(cpus())), "variants": variants})
 

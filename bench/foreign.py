@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 
 from kernel_mixes import all_mixes
-from lib import options as command_line
+from lib.options import read
 from lib.report import Report, table
 from lib.rounds import by_figure, in_turn
 from lib.runner import beside, kernel, run
@@ -26,18 +26,21 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 
 def main():
-    parser = command_line.parser(__doc__, runs=3, seconds=1.0, of="of work of each program, alone")
-    options = command_line.parsed(parser, "foreign")
-    report = Report(options, "foreign", SCHEMA, mixes={})
+    options = read(__doc__, "foreign", runs=3, seconds=1.0, of="of work of each program, alone")
+    report = Report(options, SCHEMA, sentences, mixes={})
     for mix in report.each([mix for mix in all_mixes() if mix.name in MIXES], "mix"):
         variants = {name: lambda words=words: beside_foreign(options, mix, *words) for name, words in VARIANTS.items()}
         report["mixes"][mix.name] = {
             variant: {figure: statistics.median(values) for figure, values in found.items()}
             for variant, found in by_figure(in_turn(options.runs, variants)).items()}
         report.save()
+    report.done()
+
+
+def sentences(report):
     rows = ([mix, *(f"{variant['seconds']:.1f} s ({variant['share']:.2f})" for variant in found.values()),
              f"{found['turns']['share'] / found['one program']['share']:.2f}"] for mix, found in report["mixes"].items())
-    report.done(table(["mix", *VARIANTS, "share under turns over the one beside one program"], rows))
+    return table(["mix", *VARIANTS, "share under turns over the one beside one program"], rows)
 
 
 def beside_foreign(options, mix, policy, programs):

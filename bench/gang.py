@@ -13,8 +13,8 @@ import subprocess
 import sys
 import tempfile
 
-from lib import options as command_line
 from lib import runner
+from lib.options import read
 from lib.report import Report, figures, interval, machine_line, table, with_verdict
 from lib.runner import BENCH, WORKLOADS, cpus, kernel, plain_environment, possible, run, say
 
@@ -31,12 +31,19 @@ GAP, SHARES = ["gap", "freeze", "thaw"], ["p50", "p99"]
 
 
 def main():
-    options = arguments()
+    options = read(__doc__, "gang", runs=10, seconds=1.0, of="of each of the thesis' programs, alone", quantum={"default": "100ms"},
+                   variants={"default": ",".join(VARIANTS), "help": "separated by commas"},
+                   mixes={"default": "", "help": "only these, separated by commas"},
+                   programs={"type": pathlib.Path, "help": "a folder: every executable file in it is a program of one mix"})
+    names = [variant for variant in options.variants.split(",") if variant]
+    if not names:
+        options.error("--variants names no variant")
+    if options.programs and not options.programs.is_dir():
+        options.error(f"--programs {options.programs}: not a folder")
     plain_environment()
     mixes = programs_of(options.programs, options.out) if options.programs else our_mixes(options)
-    report = Report(options, "gang", SCHEMA, markdown, quantum=options.quantum, mixes={})
-    asked = {variant: ["--policies", variant] for variant in options.variants}
-    variants, report["left_out"] = possible(options.cosched, asked)
+    report = Report(options, SCHEMA, markdown=markdown, quantum=options.quantum, mixes={})
+    variants, report["left_out"] = possible(options.cosched, dict(zip(names, names)))
     for name, file in report.each(mixes, "mix", lambda mix: mix[0]):
         report["mixes"][name] = compare(options, file, variants, report)
         report.save()
@@ -47,24 +54,7 @@ def main():
         say("what cosched itself costs")
         report["own_cpu_percent"] = own_cpu(options)
         report.save()
-    report.done()
-    report.end_if_failed(name for name, found in report["mixes"].items() if any(variant["failed"] for variant in found.values()))
-
-
-def arguments():
-    parser = command_line.parser(__doc__, runs=10, seconds=1.0, of="of each of the thesis' programs, alone")
-    parser.add_argument("--quantum", default="100ms")
-    parser.add_argument("--variants", default=",".join(VARIANTS), help="separated by commas")
-    parser.add_argument("--mixes", default="", help="only these, separated by commas")
-    parser.add_argument("--programs", type=pathlib.Path,
-                        help="a folder: every executable file in it is a program of one mix")
-    options = command_line.parsed(parser, "gang", ["json", "md"])
-    options.variants = [variant for variant in options.variants.split(",") if variant]
-    if not options.variants:
-        parser.error("--variants names no variant")
-    if options.programs and not options.programs.is_dir():
-        parser.error(f"--programs {options.programs}: not a folder")
-    return options
+    report.done(failed=(name for name, found in report["mixes"].items() if any(variant["failed"] for variant in found.values())))
 
 
 def our_mixes(options):
@@ -132,7 +122,7 @@ def compare(options, file, variants, report):
                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         if tried.returncode == 2 and "cgreedy" in tried.stderr:
             say("cgreedy is left out: the cache misses of these programs are not known here")
-            variants = [variant for variant in variants if variant != "cgreedy"]
+            variants = {variant: variant for variant in variants if variant != "cgreedy"}
     return figures(options.cosched.compare(report, file, variants, "--solo", *words, partial=True))
 
 

@@ -14,51 +14,38 @@ import cells
 import lock_verdicts
 import mariadb
 import picture
-from lib import options as command_line
 from lib import rounds
+from lib.options import read
 from lib.report import Report
 from lib.runner import cell_folder, cpus, fitted, leave_out, plain_environment, possible, round_folders, run, say
+from lock_verdicts import ACTUATORS
 
 SCHEMA = "cosched-bench-lock/4"
-ACTUATORS = ["none", "slice", "batch", "batch-slice", "round-robin"]
 # A program is measured for two intervals before anything is done to it. What is held fixed is to be in force soon.
 FIXED_EVERY = "100ms"
-# What each variant is asked for by; the first one is what the others are held against.
-VARIANTS = {"linux": ["--policies", "linux"], "faithful": ["--policies", "faithful"],
-            "relearn": ["--variant", "relearn=faithful --relearn"],
-            "unguarded": ["--variant", "unguarded=faithful --no-guard"],
-            **{name: ["--variant", f"{name}=faithful --no-guard --actuators {name} --interval {FIXED_EVERY}"] for name in ACTUATORS}}
+# The policy and options of each variant; the first one is what the others are held against.
+VARIANTS = {"linux": "linux", "faithful": "faithful", "relearn": "faithful --relearn", "unguarded": "faithful --no-guard",
+            **{name: f"faithful --no-guard --actuators {name} --interval {FIXED_EVERY}" for name in ACTUATORS}}
 ALWAYS = ["linux", "faithful"]
 # So many runs try out what helps, one actuator each, before faithful is measured as users have it from then on.
 LEARNING = 2
 
 
 def main():
-    options = arguments()
+    options = read(__doc__, "lock", seconds=4.0, of="of each program, under plain Linux", cells=True, resumable=True,
+                   interval={"help": "how often faithful measures; the default is its own"},
+                   variants={"default": "", "help": "only these, separated by commas, beside linux and faithful"})
     plain_environment()
     # What is learnt here is of no use to other runs.
     os.environ["XDG_DATA_HOME"] = str(options.folder / "data")
     variants, left_out = possible(options.cosched, rounds.chosen_variants(options.variants, ALWAYS, VARIANTS))
-    if variants[:2] != ALWAYS or not set(variants) & set(ACTUATORS):
+    if list(variants)[:2] != ALWAYS or not set(variants) & set(ACTUATORS):
         sys.exit("bench: without linux, faithful and a fixed actuator there is nothing to compare")
-    report = Report(options, "lock", SCHEMA, lock_verdicts.markdown, seconds=options.seconds, interval=options.interval,
-                    variants={variant: VARIANTS[variant][1].partition("=")[2] or variant for variant in variants},
-                    left_out=left_out, cells=[])
+    report = Report(options, SCHEMA, lock_verdicts.sentences, lock_verdicts.markdown, lock_verdicts.judge, picture=picture.svg,
+                    seconds=options.seconds, interval=options.interval, variants=variants, left_out=left_out, cells=[])
     rounds.resume(report, options.earlier)
-    for cell in report.each(rounds.not_yet(chosen_cells(options, left_out), report)):
-        report["cells"].append(measured(options, cell, report))
-        lock_verdicts.judge(report, ACTUATORS)
-        report.save()
-        report.base.with_suffix(".svg").write_text(picture.svg(report))
-    report.done(lock_verdicts.sentences(report))
-    report.end_if_failed(cell["cell"] for cell in report["cells"] if cell["failed"])
-
-
-def arguments():
-    parser = command_line.parser(__doc__, seconds=4.0, of="of each program, under plain Linux", cells=True, resumable=True)
-    parser.add_argument("--interval", help="how often faithful measures; the default is its own")
-    parser.add_argument("--variants", default="", help="only these, separated by commas, beside linux and faithful")
-    return command_line.parsed(parser, "lock", ["json", "md", "svg"])
+    report.measure(rounds.not_yet(chosen_cells(options, left_out), report), lambda cell: measured(options, cell, report))
+    report.done(failed=(cell["cell"] for cell in report["cells"] if cell["failed"]))
 
 
 def chosen_cells(options, left_out):
@@ -94,12 +81,8 @@ def first_run(options, cell, times, file):
     """How long so many times the first amount of work takes under plain Linux."""
     file.write_text(cell.workload(cell.amount(times)))
     folder = file.parent / f"first-{times:.4g}"
-    done = options.cosched("run", file, "--policy", "linux", "--out", folder, "--json",
-                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    if options.cosched.interrupted:
-        raise KeyboardInterrupt
-    if done.returncode != 0:
-        say(f"a first run of {cell.name} failed, see {folder}:\n{done.stderr}")
+    if problem := options.cosched.fails(file, "linux", folder):
+        say(f"a first run of {cell.name} failed, see {folder}:\n{problem}")
         return None
     return cell.times(folder)[0]
 
@@ -110,9 +93,8 @@ def compared(options, cell, amount, file, report):
     for number in range(LEARNING):
         options.cosched("run", file, "--policy", "faithful", "--out", file.parent / f"learning-{number}", "--json",
                         stdout=subprocess.DEVNULL)
-    words = [word for variant in report["variants"] if variant not in ALWAYS for word in VARIANTS[variant]]
-    words += ["--interval", options.interval] if options.interval else []
-    return options.cosched.compare(report, file, ALWAYS, *words, "--out", file.parent / "runs", may_fail=True)
+    words = ["--interval", options.interval] if options.interval else []
+    return options.cosched.compare(report, file, report["variants"], *words, "--out", file.parent / "runs", may_fail=True)
 
 
 def figures(cell, runs, variant):

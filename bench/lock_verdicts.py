@@ -8,28 +8,21 @@ second figure, without that: in each round, the actuator that was best in all *o
 
 import collections
 
-from lib.report import interval, machine_line, table
-from lib.verdicts import best, differs, geometric_mean, held_against, mean_of_known, met, over_best_of_others, ratio
+from lib.report import interval, machine_line, page
+from lib.verdicts import best, differs, geometric_mean, held_against, judging, mean_of_known, met, over_best_of_others, ratio
 
+ACTUATORS = ["none", "slice", "batch", "batch-slice", "round-robin"]
 # faithful never chooses this by itself: it takes a right, and comes before everything else on the machine.
 ON_REQUEST = "round-robin"
 # The most that is good enough: over the best fixed actuator on average and in the worst cell, and over plain Linux.
 MEAN, WORST, LINUX = 1.03, 1.10, 1.02
 
 
-def judge(report, actuators):
-    """Adds what follows to every cell, and to the report as a whole."""
-    judged = [cell for cell in report["cells"] if not cell["failed"]]
-    for cell in judged:
-        judge_cell(cell, actuators)
-    report["summary"] = summary(judged) if judged else None
-
-
-def judge_cell(cell, actuators):
+def judge_cell(cell):
     seconds = {name: variant["seconds"] for name, variant in cell["variants"].items()}
     for name, found in held_against(seconds, "linux").items():
         cell["variants"][name] |= found
-    fixed = [name for name in actuators if name in seconds]
+    fixed = [name for name in ACTUATORS if name in seconds]
     usual = [name for name in fixed if name != ON_REQUEST]
     cell["best_fixed"] = best(usual, seconds)
     cell["faithful_to_best"] = ratio(seconds["faithful"], seconds[cell["best_fixed"]])
@@ -72,6 +65,9 @@ def summary(cells):
     }
 
 
+judge = judging(judge_cell, summary)
+
+
 def sentences(report):
     """The report in sentences."""
     if not (found := report.get("summary")):
@@ -93,17 +89,15 @@ def sentences(report):
 
 def markdown(report):
     """The report as a table."""
-    yield machine_line(report, f"{report['seconds']:g} s each", report["started_at"]) + ".\n"
-    yield from (f"- {sentence}" for sentence in sentences(report))
+    head = machine_line(report, f"{report['seconds']:g} s each", report["started_at"])
     others = [variant for variant in report["variants"] if variant != "linux"]
-    yield ""
-    yield from table(["cell", "linux s", *others, "best fixed", "faithful / best", "left with"],
-                     (row(cell, others) for cell in report["cells"]))
+    columns = ["cell", "linux s", *others, "best fixed", "faithful / best", "left with"]
+    return page(head, sentences(report), columns, (row(cell, others) for cell in report["cells"]))
 
 
 def row(cell, others):
     if cell["failed"]:
-        return [cell["cell"], "failed", *[""] * (len(others) + 3)]
+        return [cell["cell"], "failed"]
     variants = cell["variants"]
     return [cell["cell"], f"{variants['linux']['median_seconds']:.2f}", *(interval(variants[name]["ratio"]) for name in others),
             cell["best_fixed"], interval(cell["faithful_to_best"]), left_with(variants["faithful"]["guard"])]

@@ -16,8 +16,8 @@ import statistics
 import subprocess
 import sys
 
-from lib import options as command_line
 from lib import runner
+from lib.options import read
 from lib.report import Report, interval
 from lib.rounds import by_figure, in_turn
 from lib.runner import HOOK, cpus, fitted_kernel, llvm_runtime, plain_environment, run, say
@@ -35,26 +35,19 @@ BEFORE = {"llvm-limited": "llvm", "llvm-observed": "llvm-limited"}
 
 
 def main():
-    options = arguments()
+    options = read(__doc__, "malleable", runs=15, seconds=10.0, of="of each run of the loss", parts=["region", "loss"])
+    options.built = options.cosched.executable.parent
+    options.limited = options.built / "examples" / "limited"
+    if "region" in options.parts and not options.limited.exists():
+        options.error(f"{options.limited} is missing: cargo build --release -p cosched-hook --examples")
     plain_environment()
-    report = Report(options, "malleable", SCHEMA, cpus=cpus(), seconds=options.seconds)
+    report = Report(options, SCHEMA, sentences, cpus=cpus(), seconds=options.seconds)
     for name, measure in [("region", region), ("loss", loss)]:
         if name in options.parts:
             say(f"{name}; {report.elapsed()}")
             report[name] = measure(options)
             report.save()
-    report.done(sentences(report))
-
-
-def arguments():
-    parser = command_line.parser(__doc__, runs=15, seconds=10.0, of="of each run of the loss")
-    command_line.add_parts(parser, ["region", "loss"])
-    options = command_line.parsed(parser, "malleable")
-    options.built = options.cosched.executable.parent
-    options.limited = options.built / "examples" / "limited"
-    if "region" in options.parts and not options.limited.exists():
-        parser.error(f"{options.limited} is missing: cargo build --release -p cosched-hook --examples")
-    return options
+    report.done()
 
 
 def region(options):

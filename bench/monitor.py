@@ -10,7 +10,7 @@ import contextlib
 import json
 import subprocess
 
-from lib import options as command_line
+from lib.options import read
 from lib.report import Report, interval
 from lib.rounds import in_turn
 from lib.runner import (QUIET, beside, cpu_percent, cpus, fitted_kernel, halves, kernel,
@@ -29,9 +29,10 @@ MOST_IN_STORM, MOST_OWN = 1.01, 0.1
 
 
 def main():
-    options = arguments()
+    options = read(__doc__, "monitor", runs=10, seconds=3.0, of="of each program", parts=PARTS,
+                   watch={"type": float, "default": 20.0, "help": "seconds for which cosched's own CPU time is taken"})
     plain_environment()
-    report = Report(options, "monitor", SCHEMA, cpus=cpus(), seconds=options.seconds, source=source(options), storm=[], bystander=[],
+    report = Report(options, SCHEMA, sentences, cpus=cpus(), seconds=options.seconds, source=source(options), storm=[], bystander=[],
                     locks=[], own=None)
     if report["source"] != "kernel":
         say("cosched may not attach programs in the kernel here (BPF; `cosched doctor` tells more): it samples /proc")
@@ -51,14 +52,7 @@ def main():
         say(f"own: {CROWD} threads; {report.elapsed()}")
         report["own"] = own(options)
     report.save()
-    report.done(sentences(report))
-
-
-def arguments():
-    parser = command_line.parser(__doc__, runs=10, seconds=3.0, of="of each program")
-    parser.add_argument("--watch", type=float, default=20.0, help="seconds for which cosched's own CPU time is taken")
-    command_line.add_parts(parser, PARTS)
-    return command_line.parsed(parser, "monitor")
+    report.done()
 
 
 def stat(options, every, *words):

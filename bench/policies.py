@@ -17,8 +17,8 @@ import sys
 import kernel_mixes
 import policy_verdicts
 import real_programs
-from lib import options as command_line
 from lib import rounds
+from lib.options import read
 from lib.report import Report, figures
 from lib.runner import cpus, leave_out, plain_environment, possible, run
 
@@ -29,11 +29,16 @@ MODULES = {"numpy-matmul.py": "numpy", "sklearn-kmeans.py": "sklearn", "sklearn-
 
 
 def main():
-    options = arguments()
+    options = read(__doc__, lambda options: options.set, seconds=1.0, of="of work of each program, alone", cells=True, resumable=True,
+                   variants={"default": ",".join(VARIANTS), "help": "the variants, separated by commas: a policy or rival of "
+                             "`cosched compare`, or NAME=POLICY OPTIONS"},
+                   set={"choices": ["kernels", "real"], "required": True, "help": "which mixes"},
+                   half={"choices": ["both", "tuning", "held-out"], "default": "both", "help": "which of the mixes"})
+    options.variants = [variant for variant in options.variants.split(",") if variant]
     plain_environment()
     # Learned settings of the user must not help.
     os.environ["XDG_DATA_HOME"] = str(options.folder / "data")
-    report = Report(options, options.set, SCHEMA, policy_verdicts.markdown, set=options.set, seconds=options.seconds,
+    report = Report(options, SCHEMA, policy_verdicts.sentences, policy_verdicts.markdown, policy_verdicts.judge, set=options.set, seconds=options.seconds,
                     variants=options.variants, root=os.geteuid() == 0, left_out={}, mixes=[])
     rounds.resume(report, options.earlier, "mixes")
     all_mixes, cannot_run = {
@@ -43,31 +48,19 @@ def main():
     }[options.set]
     mixes = [mix for mix in all_mixes if options.half == "both" or mix.held_out == (options.half == "held-out")]
     files = written(mixes, options)
-    asked = {variant.split("=")[0]: words(variant) for variant in options.variants}
-    variants, report["left_out"] = possible(options.cosched, asked)
-    asked = {variant: asked[variant] for variant in variants}
-    for mix in report.each(rounds.not_yet(rounds.chosen(mixes, options), report, "mixes", "mix"), "mix"):
+    variants, report["left_out"] = possible(options.cosched, dict(map(named, options.variants)))
+
+    def measured(mix):
         if problem := cannot_run(mix):
-            leave_out(report["left_out"], mix.name, problem)
-            continue
-        fit = {variant: words for variant, words in asked.items() if variant != "one-thread" or not mix.does_less_with_one_thread()}
-        report["mixes"].append(compared(options, mix, files[mix.name], fit, report))
-        policy_verdicts.judge(report)
-        report.save()
+            return leave_out(report["left_out"], mix.name, problem)
+        fit = {variant: words for variant, words in variants.items() if variant != "one-thread" or not mix.does_less_with_one_thread()}
+        document = options.cosched.compare(report, files[mix.name], fit, "--solo")
+        return {"mix": mix.name, "held_out": mix.held_out, "variants": figures(document)}
+
+    report.measure(rounds.not_yet(rounds.chosen(mixes, options), report, "mixes", "mix"), measured, "mixes", "mix")
     if not report["mixes"]:
         sys.exit("bench: no mix can run here")
-    report.done(policy_verdicts.sentences(report))
-
-
-def arguments():
-    parser = command_line.parser(__doc__, seconds=1.0, of="of work of each program, alone", cells=True, resumable=True)
-    parser.add_argument("--variants", default=",".join(VARIANTS), help="the variants, separated by commas: a policy or rival of "
-                        "`cosched compare`, or NAME=POLICY OPTIONS")
-    parser.add_argument("--set", choices=["kernels", "real"], required=True, help="which mixes")
-    parser.add_argument("--half", choices=["both", "tuning", "held-out"], default="both", help="which of the mixes")
-    options = command_line.parsed(parser, parser.parse_args().set, ["json", "md"])
-    options.variants = [variant for variant in options.variants.split(",") if variant]
-    return options
+    report.done()
 
 
 def lacks_module(mix):
@@ -78,9 +71,10 @@ def lacks_module(mix):
     return None
 
 
-def words(variant):
-    """The options of a variant on the command line of `cosched compare`."""
-    return ["--variant", variant] if "=" in variant else ["--policies", variant]
+def named(variant):
+    """A variant's name, and its policy with options."""
+    name, _, words = variant.partition("=")
+    return name, words or name
 
 
 def written(mixes, options):
@@ -89,14 +83,6 @@ def written(mixes, options):
     for mix in mixes:
         files[mix.name].write_text(mix.workload(options.seconds, cpus()))
     return files
-
-
-def compared(options, mix, file, asked, report):
-    """The figures of all variants. `asked` has the words for each, either `--policies NAME` or `--variant NAME=OPTIONS`."""
-    policies = [words[1] for words in asked.values() if words[0] == "--policies"]
-    named = [word for words in asked.values() if words[0] != "--policies" for word in words]
-    document = options.cosched.compare(report, file, policies, *named, "--solo")
-    return {"mix": mix.name, "held_out": mix.held_out, "variants": figures(document)}
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import math
 import statistics
 import subprocess
 
-from lib import options as command_line
+from lib.options import read
 from lib.report import Report, table
 from lib.rounds import turned
 from lib.runner import cpus, kernel, run, say
@@ -37,12 +37,10 @@ for price in PRICES:
 
 
 def main():
-    parser = command_line.parser(__doc__, runs=5)
-    parser.add_argument("--work", type=float, default=0.6, help="of each program")
-    options = command_line.parsed(parser, "progress")
+    options = read(__doc__, "progress", runs=5, work={"type": float, "default": 0.6, "help": "of each program"})
     commands = cells(options.work)
     found = {cell: {variant: [] for variant in ACTUATORS} for cell in commands}
-    report = Report(options, "progress", SCHEMA, errors={}, cells=found)
+    report = Report(options, SCHEMA, sentences, errors={}, cells=found)
     for number in range(options.runs):
         for cell, command in commands.items():
             for variant in turned(ACTUATORS, number):
@@ -50,7 +48,7 @@ def main():
         say(f"round {number + 1} of {options.runs}; {report.elapsed()}")
     report["errors"] = {name: error(found, figure) for name, figure in FIGURES.items()}
     report.save()
-    report.done(sentences(report))
+    report.done()
 
 
 def cells(work):

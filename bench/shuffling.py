@@ -18,8 +18,8 @@ import sys
 import time
 
 import shuffling_verdicts
-from lib import options as command_line
 from lib import rounds
+from lib.options import read
 from lib.report import Report
 from lib.runner import (QUIET, beside, cell_folder, cpu_percent, cpus, fitted, halves, kernel,
                         leave_out, plain_environment, run, say, told_seconds)
@@ -33,10 +33,11 @@ WATCH, START = 8, 3
 
 
 def main():
-    options = arguments()
+    options = read(__doc__, "shuffling", seconds=4.0, cells=True)
     plain_environment()
     groups = halves()
-    report = Report(options, "shuffling", SCHEMA, shuffling_verdicts.markdown, cpus=cpus(), groups=groups, seconds=options.seconds,
+    report = Report(options, SCHEMA, shuffling_verdicts.sentences, shuffling_verdicts.markdown, shuffling_verdicts.judge,
+                    cpus=cpus(), groups=groups, seconds=options.seconds,
                     variants={variant: " ".join(words or []) for variant, words in VARIANTS.items()},
                     source=None, left_out={}, own={}, cells=[])
     chosen = rounds.chosen(cells(cpus()), options)
@@ -45,16 +46,8 @@ def main():
         chosen = [cell for cell in chosen if not isinstance(cell, Server)]
     say("what cosched itself uses")
     report["own"] = {variant: own_use(options, groups, words) for variant, words in VARIANTS.items() if words}
-    for cell in report.each(chosen):
-        report["cells"].append(measured(options, cell, groups, report))
-        shuffling_verdicts.judge(report)
-        report.save()
-    report.done(shuffling_verdicts.sentences(report))
-
-
-def arguments():
-    parser = command_line.parser(__doc__, seconds=4.0, cells=True)
-    return command_line.parsed(parser, "shuffling", ["json", "md"])
+    report.measure(chosen, lambda cell: measured(options, cell, groups, report))
+    report.done()
 
 
 class Kernel:

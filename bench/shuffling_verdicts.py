@@ -6,21 +6,14 @@ a gain comes from, by the locks.
 
 import statistics
 
-from lib.report import interval, table
-from lib.verdicts import met, ratio, ratios
+from lib.report import interval, page
+from lib.verdicts import judging, met, ratio, ratios
 
 FIRST = "linux"
 VERDICTS = {"better": "faster", "worse": "slower"}
 SAME = "no significant difference"
 # What the slides say that monitoring and shuffling cost, of system time ("Shuffling Overhead Negligible").
 MOST_OWN_PERCENT = 1.0
-
-
-def judge(report):
-    """Adds what follows to every cell, and to the report as a whole."""
-    for cell in report["cells"]:
-        if not cell["failed"]:
-            judge_cell(cell)
 
 
 def judge_cell(cell):
@@ -31,6 +24,9 @@ def judge_cell(cell):
     cell["time_ratio"] = {variant: times[variant] for variant in others}
     cell["verdict"] = {variant: VERDICTS.get(times[variant]["verdict"], SAME) for variant in others}
     cell["across_ratio"] = {variant: across(runs[variant]["across_share"], runs[FIRST]["across_share"]) for variant in others}
+
+
+judge = judging(judge_cell)
 
 
 def middle(values):
@@ -73,15 +69,13 @@ def sentences(report):
 
 def markdown(report):
     """The report as a table."""
-    yield (f"{report['cpus']} CPUs, groups {report['groups']}; {report['rounds']} rounds, {report['seconds']:g} s each, "
-           f"figures of locks by {report['source']}, {report['started_at']}.\n")
-    yield from (f"- {sentence}" for sentence in sentences(report))
+    head = (f"{report['cpus']} CPUs, groups {report['groups']}; {report['rounds']} rounds, {report['seconds']:g} s each, "
+            f"figures of locks by {report['source']}, {report['started_at']}")
     names = list(report["variants"])
     others = [name for name in names if name != FIRST]
-    yield ""
-    yield from table(["cell", "linux s", *(f"{name}, of that time" for name in others), "transfers/s",
-                      *(f"across, {name}" for name in names), *(f"at locks, {name}" for name in names)],
-                     (row(cell, names, others) for cell in report["cells"] if not cell["failed"]))
+    columns = ["cell", "linux s", *(f"{name}, of that time" for name in others), "transfers/s",
+               *(f"across, {name}" for name in names), *(f"at locks, {name}" for name in names)]
+    return page(head, sentences(report), columns, (row(cell, names, others) for cell in report["cells"] if not cell["failed"]))
 
 
 def row(cell, names, others):

@@ -53,7 +53,7 @@ def a_cell(name="a", failed=False, **seconds):
 def of_locks(*made_up):
     found = STARTED | {"schema": lock.SCHEMA, "seconds": 4.0, "variants": {name: name for name in made_up[0]["variants"]},
                        "cells": list(made_up)}
-    lock_verdicts.judge(found, lock.ACTUATORS)
+    lock_verdicts.judge(found)
     return found
 
 
@@ -161,8 +161,8 @@ class Lib(unittest.TestCase):
 
     def test_a_report_is_written_as_json_and_as_a_page(self):
         with tempfile.TemporaryDirectory() as folder:
-            options = unittest.mock.Mock(out=pathlib.Path(folder), runs=3)
-            report = reports.Report(options, "a", "schema/1", lambda report: reports.table(["b"], [[report["rounds"]]]), c=1)
+            options = unittest.mock.Mock(folder=pathlib.Path(folder, "a"), runs=3)
+            report = reports.Report(options, "schema/1", markdown=lambda report: reports.table(["b"], [[report["rounds"]]]), c=1)
             self.assertEqual(list(report.each("xy", name=str)), ["x", "y"])
             report.save()
             self.assertEqual(json.loads(pathlib.Path(folder, "a.json").read_text())["c"], 1)
@@ -213,8 +213,9 @@ class Mixes(unittest.TestCase):
                 self.assertEqual(real_programs.problem(program), problem)
 
     def test_a_variant_may_have_options_of_its_own(self):
-        self.assertEqual(policies.words("turns"), ["--policies", "turns"])
-        self.assertEqual(policies.words("short=turns --quantum 50ms"), ["--variant", "short=turns --quantum 50ms"])
+        variants = dict(map(policies.named, ["turns", "short=turns --quantum 50ms", "fcfs"]))
+        words = ["--policies", "turns,fcfs", "--variant", "short=turns --quantum 50ms"]
+        self.assertEqual(runner.words_of(variants), words)
 
 
 class Policies(Tables):

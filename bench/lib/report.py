@@ -8,12 +8,18 @@ from lib.runner import say
 
 
 class Report(dict):
-    """A bench under way. `markdown` makes the lines of a page of it, if there is to be one."""
+    """A bench under way. `judge` adds what follows, `sentences` tell that, and `markdown` makes the lines of a page, if there is to be
+    one; `picture` makes an SVG."""
 
-    def __init__(self, options, name, schema, markdown=None, **head):
+    def __init__(self, options, schema, sentences=lambda report: (), markdown=None, judge=lambda report: None, picture=None, **head):
         super().__init__({"schema": schema, "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
                           "rounds": options.runs, **head})
-        self.base, self.markdown, self.began = options.out / name, markdown, time.time()
+        self.base, self.began = options.folder, time.time()
+        self.sentences, self.judge, self.pages = sentences, judge, {}
+        if markdown:
+            self.pages[".md"] = lambda report: "\n".join(markdown(report)) + "\n"
+        if picture:
+            self.pages[".svg"] = picture
 
     @property
     def files(self):
@@ -22,8 +28,8 @@ class Report(dict):
 
     def save(self):
         self.base.with_suffix(".json").write_text(json.dumps(self, indent=1) + "\n")
-        if self.markdown:
-            self.base.with_suffix(".md").write_text("\n".join(self.markdown(self)) + "\n")
+        for ending, page in self.pages.items():
+            self.base.with_suffix(ending).write_text(page(self))
 
     def elapsed(self):
         return f"{(time.time() - self.began) / 60:.0f} min so far"
@@ -36,23 +42,37 @@ class Report(dict):
             say(f"{what} {number + 1} of {len(things)}: {name(thing)}; {self.elapsed()}{more}")
             yield thing
 
-    def done(self, sentences=()):
-        say(f"done in {self.elapsed().removesuffix(' so far')}: {self.files}")
-        for sentence in sentences:
-            print(sentence)
+    def measure(self, things, measured, listed="cells", what="cell"):
+        """Measures and judges one after another; what cannot be measured is left out."""
+        for thing in self.each(things, what):
+            if found := measured(thing):
+                self[listed].append(found)
+                self.judge(self)
+                self.save()
 
-    def end_if_failed(self, cells):
-        """Ends with an error where programs failed in some of them."""
-        if failed := list(cells):
+    def done(self, failed=()):
+        """The end, with an error where programs failed in some cells."""
+        say(f"done in {self.elapsed().removesuffix(' so far')}: {self.files}")
+        for sentence in self.sentences(self):
+            print(sentence)
+        if failed := list(failed):
             sys.exit(f"bench: programs failed in {', '.join(failed)}: their figures count nowhere")
 
 
 def table(head, rows):
-    """The lines of a table."""
+    """The lines of a table; short rows end with empty cells."""
     yield "| " + " | ".join(head) + " |"
     yield "|---" * len(head) + "|"
     for row in rows:
-        yield "| " + " | ".join(map(str, row)) + " |"
+        yield "| " + " | ".join([*map(str, row), *[""] * (len(head) - len(row))]) + " |"
+
+
+def page(head, sentences, columns, rows):
+    """The lines of a page: what was measured where, what follows, and a table."""
+    yield head + ".\n"
+    yield from (f"- {sentence}" for sentence in sentences)
+    yield ""
+    yield from table(columns, rows)
 
 
 def machine_line(report, *more):

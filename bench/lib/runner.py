@@ -92,12 +92,19 @@ class Cosched:
             return json.loads(done.stdout) if done.stdout else None
         sys.exit(f"bench: {' '.join(map(str, done.args))} failed\n{done.stderr or ''}")
 
-    def compare(self, report, file, policies, *words, **keywords):
+    def compare(self, report, file, variants, *words, **keywords):
         """What `cosched compare` finds in the rounds of a report, which gets the machine."""
-        document = self.json("compare", file, "--policies", ",".join(policies), "--runs", report["rounds"], *words, **keywords)
+        document = self.json("compare", file, *words_of(variants), "--runs", report["rounds"], *words, **keywords)
         if document:
             report["machine"] = document["machine"]
         return document
+
+    def fails(self, file, policy, out):
+        """Runs a workload; why it failed, or None."""
+        done = self("run", file, "--policy", policy, "--out", out, "--json", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        if self.interrupted:
+            raise KeyboardInterrupt
+        return done.stderr.strip() or f"status {done.returncode}" if done.returncode else None
 
     def lacks(self, *words):
         """Why a command fails; None if it does not."""
@@ -126,17 +133,25 @@ def round_folders(out, variant):
     return [one / variant for one in sorted(out.glob("round-[0-9]*")) or [out]]
 
 
+def words_of(variants):
+    """Variants on the command line of `cosched compare`: of each its name, and the policy with options; where both are the same, it is
+    a policy or rival that `cosched compare` knows."""
+    policies = [name for name, words in variants.items() if words == name]
+    named = [word for name, words in variants.items() if words != name for word in ["--variant", f"{name}={words}"]]
+    return [*(["--policies", ",".join(policies)] if policies else []), *named]
+
+
 def possible(cosched, asked):
-    """The variants that can be had here, and why the others cannot; `asked` are the words for each."""
-    variants, left_out = [], {}
+    """The variants that can be had here, and why the others cannot."""
+    variants, left_out = {}, {}
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
         file.write(program(["true"], threads=1, misses_per_kilo_instruction=1.0))
         file.flush()
         for variant, words in asked.items():
-            if problem := cosched.lacks("compare", file.name, *words, "--runs", 1):
+            if problem := cosched.lacks("compare", file.name, *words_of({variant: words}), "--runs", 1):
                 leave_out(left_out, variant, problem)
             else:
-                variants.append(variant)
+                variants[variant] = words
     if not variants:
         sys.exit("bench: no variant can be had here")
     return variants, left_out

@@ -85,6 +85,18 @@ def met(is_met):
     return "met" if is_met else "missed"
 
 
+def judging(judge_cell, summary=None):
+    """A function that adds what follows to every cell of a report in which no program failed, and to the report as a whole."""
+    def judge(report):
+        judged = [cell for cell in report["cells"] if not cell["failed"]]
+        for cell in judged:
+            judge_cell(cell)
+        if summary:
+            report["summary"] = summary(judged) if judged else None
+
+    return judge
+
+
 def held_against(rounds, first):
     """The times of each variant, their median, and their ratio to the first one."""
     found = ratios(rounds, first)
