@@ -14,10 +14,9 @@ import re
 import subprocess
 import sys
 
-from gang import filled_in
 from lib.options import read
 from lib.report import Report, interval
-from lib.runner import WORKLOADS, run, say
+from lib.runner import WORKLOADS, cpus, kernel, program, run, say
 
 SCHEMA = "cosched-bench-aa/2"
 # Of all comparisons of equal things, the most that may claim a difference.
@@ -25,18 +24,6 @@ LEVEL = 0.02
 # How rarely chance alone may fail this test.
 RARE = 0.025
 PAIRS = [("linux", "linux-2"), ("gang", "gang-2")]
-# Two programs on all CPUs, one of which waits now and then: short, and not of the kind that takes plain Linux for ever.
-SHORT = """
-[[program]]
-command = ["./bin/barrier-storm", "--grain", "1000", "--work", "0.05"]
-cwd = "@WORKLOADS@"
-threads = @CPUS@
-
-[[program]]
-command = ["./bin/compute", "--work", "0.1"]
-cwd = "@WORKLOADS@"
-threads = @CPUS@
-"""
 
 
 def main():
@@ -46,7 +33,9 @@ def main():
                    share={"type": float, "default": 0.01, "help": "of the work of mixed.toml"})
     report = Report(options, SCHEMA, aa=[], mixed={"share_of_work": options.share, "verdicts": []})
     short, mixed = (options.out / f"{name}.toml" for name in ["short", "mixed"])
-    short.write_text(filled_in(SHORT))
+    # Two programs on all CPUs, one of which waits now and then: short, and not of the kind that takes plain Linux for ever.
+    short.write_text(program(kernel("barrier-storm", "--grain", 1000, "--work", 0.05), threads=cpus())
+                     + program(kernel("compute", "--work", 0.1), threads=cpus()))
     mixed.write_text(with_share_of_work((WORKLOADS / "mixed.toml").read_text(), options.share))
     parts = [("A/A", short, [PAIRS[number % len(PAIRS)] for number in range(options.comparisons)], report["aa"]),
              ("mixed", mixed, [("linux", "gang")] * options.invocations, report["mixed"]["verdicts"])]

@@ -16,15 +16,15 @@ MARKS = {"faithful": ("#c2410c", DISC), "unguarded": ("#7c3aed", "M0,-5L5,0L0,5L
 
 
 def svg(report):
-    """The plot as text; cells with failed programs are left out."""
+    """The plot's lines; cells with failed programs are left out."""
     cells = [cell for cell in report["cells"] if not cell["failed"]]
     height = TOP + ROW * len(cells) + 40
     parts = list(axis(height)) + list(legend(report))
     for number, cell in enumerate(cells):
         parts += row(cell, TOP + ROW * number + ROW / 2)
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {LEFT + WIDTH + 30} {height}" font-family="sans-serif" '
+    return [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {LEFT + WIDTH + 30} {height}" font-family="sans-serif" '
             f'font-size="12"><title>Time over plain Linux, by cell and variant</title>'
-            f'<rect width="100%" height="100%" fill="#fff"/>{"".join(parts)}</svg>\n')
+            f'<rect width="100%" height="100%" fill="#fff"/>{"".join(parts)}</svg>']
 
 
 def x(value):

@@ -15,23 +15,16 @@ import sys
 import tempfile
 import time
 
+from lib.runner import program
+
 WARM_UP = 600.0
 PAUSE = 10.0
 # How much each may grow after the warm-up.
 LIMITS = {"memory KiB": 2048, "descriptors": 4, "undo log bytes": 2 << 20}
 PROGRAMS = 20
-WORKLOAD = "".join(
-    f"""[[program]]
-name = "short-{i}"
-command = ["sh", "-c", "sleep 0.{i % 10}"]
-repeat = 4000000000
-threads = 1
-""" for i in range(PROGRAMS)) + "".join(
-    f"""[[program]]
-name = "long-{i}"
-command = ["sh", "-c", "while :; do :; done"]
-threads = 1
-""" for i in range(2))
+WORKLOAD = "\n".join([
+    *(program(["sh", "-c", f"sleep 0.{i % 10}"], name=f"short-{i}", repeat=4_000_000_000, threads=1) for i in range(PROGRAMS)),
+    *(program(["sh", "-c", "while :; do :; done"], name=f"long-{i}", threads=1) for i in range(2))])
 
 
 def main():

@@ -381,7 +381,7 @@ class Locks(Tables):
         found = of_locks(a_cell(linux=1, faithful=9.0, unguarded=1, none=0.1), failed)
         self.assertEqual((found["summary"]["cells"], found["summary"]["worst"]["cell"]), (1, "a"))
         self.assertIn("| b <&> | failed", "\n".join(self.rows_of(lock_verdicts.markdown(found))))
-        drawn = ElementTree.fromstring(picture.svg(found))
+        drawn = ElementTree.fromstring("".join(picture.svg(found)))
         self.assertIn("a", [text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")])
         self.assertEqual(list(lock_verdicts.sentences(of_locks(failed))), ["No cell was measured."])
 

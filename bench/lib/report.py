@@ -8,28 +8,25 @@ from lib.runner import say
 
 
 class Report(dict):
-    """A bench under way. `judge` adds what follows, `sentences` tell that, and `markdown` makes the lines of a page, if there is to be
-    one; `picture` makes an SVG."""
+    """A bench under way. `judge` adds what follows, `sentences` tell that, and `markdown` and `picture` make the lines of a page and of
+    an SVG, if there are to be any."""
 
     def __init__(self, options, schema, sentences=lambda report: (), markdown=None, judge=lambda report: None, picture=None, **head):
         super().__init__({"schema": schema, "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
                           "rounds": options.runs, **head})
         self.base, self.began = options.folder, time.time()
-        self.sentences, self.judge, self.pages = sentences, judge, {}
-        if markdown:
-            self.pages[".md"] = lambda report: "\n".join(markdown(report)) + "\n"
-        if picture:
-            self.pages[".svg"] = picture
+        self.sentences, self.judge = sentences, judge
+        self.pages = {ending: lines for ending, lines in [(".md", markdown), (".svg", picture)] if lines}
 
     @property
     def files(self):
-        made = [self.base.with_suffix(f".{ending}") for ending in ("json", "md", "svg")]
+        made = [self.base.with_suffix(ending) for ending in (".json", *self.pages)]
         return ", ".join(str(file) for file in made if file.exists())
 
     def save(self):
         self.base.with_suffix(".json").write_text(json.dumps(self, indent=1) + "\n")
-        for ending, page in self.pages.items():
-            self.base.with_suffix(ending).write_text(page(self))
+        for ending, lines in self.pages.items():
+            self.base.with_suffix(ending).write_text("\n".join(lines(self)) + "\n")
 
     def elapsed(self):
         return f"{(time.time() - self.began) / 60:.0f} min so far"
