@@ -12,11 +12,12 @@ use std::time::Duration;
 use cosched_core::engine::Repeat;
 use cosched_core::{Nanos, parse_duration};
 use toml::Spanned;
+use toml::de::DeValue;
 
 use super::after::{self, After};
 use super::barrier::BarrierMode;
 use super::error::{Place, Problem, WorkloadError, WorkloadOrigin};
-use super::file::{Draft, WrittenCommand, WrittenRepeat};
+use super::file::{Draft, Keys, WrittenCommand, WrittenRepeat};
 use super::mistakes::Mistakes;
 use super::names::{self, Names};
 use super::reading::Reading;
@@ -35,7 +36,7 @@ const OPERATORS: [&str; 7] = ["|", "&", ";", ">", "<", "1>", "2>"];
 /// Turns drafts into a workload, with its mistakes. Programs without a `cwd` start in `directory`,
 /// which is absolute. `mistakes` are those of the drafts.
 pub(super) fn check(
-    drafts: Vec<Draft>,
+    drafts: Vec<Draft<'_>>,
     origin: &WorkloadOrigin<'_>,
     directory: &Path,
     mistakes: Mistakes,
@@ -58,172 +59,158 @@ pub(super) fn check(
     let mut are_all_named = true;
     let mut programs = Vec::with_capacity(drafts.len());
     for (index, draft) in drafts.into_iter().enumerate() {
-        let checker = Checker::new(origin, index, &draft, &mistakes);
-        let is_named = draft.name.is_some();
-        let spec = checker.program(draft, directory, &mut names);
+        let is_named = given_name(&draft).is_some();
+        let spec = program(draft, index + 1, origin, directory, &mut names, &mistakes);
         are_all_named &= is_named || !spec.command.is_empty();
         programs.push(spec);
     }
     for (slot, element, problem) in after::check(&programs, are_all_named) {
-        let name = Some(programs[slot].name.clone());
-        let checker = Checker { origin, number: slot + 1, name, mistakes: &mistakes };
-        checker.refuse("after", elements[slot][element].clone(), problem);
+        let program = (slot + 1, Some(programs[slot].name.clone()));
+        mistakes.add(origin.invalid(&elements[slot][element], Some(program), "after", problem));
     }
     Ok(Reading { workload: Workload { programs }, mistakes })
 }
 
-fn spans_of_after(draft: &Draft) -> Vec<Range<usize>> {
-    let elements = draft.after.iter().flat_map(|elements| elements.get_ref());
-    elements.map(Spanned::span).collect()
+fn spans_of_after(draft: &Draft<'_>) -> Vec<Range<usize>> {
+    match draft.value("after").map(Spanned::get_ref) {
+        Some(DeValue::Array(elements)) => elements.iter().map(Spanned::span).collect(),
+        _ => Vec::new(),
+    }
 }
 
-fn given_names(drafts: &[Draft], origin: &WorkloadOrigin<'_>, mistakes: &Mistakes) -> Vec<String> {
+fn given_name<'a>(draft: &'a Draft<'_>) -> Option<(&'a str, Range<usize>)> {
+    let name = draft.value("name")?;
+    Some((name.get_ref().as_str()?, name.span()))
+}
+
+fn given_names(
+    drafts: &[Draft<'_>],
+    origin: &WorkloadOrigin<'_>,
+    mistakes: &Mistakes,
+) -> Vec<String> {
     let mut numbers = HashMap::new();
-    for (index, draft) in drafts.iter().enumerate() {
-        let Some(name) = &draft.name else { continue };
-        let first = *numbers.entry(name.get_ref().clone()).or_insert(index + 1);
-        if first != index + 1 {
-            let problem = Problem::DuplicateName(name.get_ref().clone(), first);
-            Checker::new(origin, index, draft, mistakes).refuse("name", name.span(), problem);
+    for (draft, number) in drafts.iter().zip(1..) {
+        let Some((name, place)) = given_name(draft) else { continue };
+        let name = name.to_owned();
+        let first = *numbers.entry(name.clone()).or_insert(number);
+        if first != number {
+            let problem = Problem::DuplicateName(name.clone(), first);
+            mistakes.add(origin.invalid(&place, Some((number, Some(name))), "name", problem));
         }
     }
     numbers.into_keys().collect()
 }
 
-/// Checks one program; knows which program to name in a message.
-struct Checker<'a> {
-    origin: &'a WorkloadOrigin<'a>,
+/// The program of a draft. What is wrong is as if it were not there; the command is then empty.
+fn program(
+    Draft { place, table, command: given }: Draft<'_>,
     number: usize,
-    name: Option<String>,
-    mistakes: &'a Mistakes,
+    origin: &WorkloadOrigin<'_>,
+    directory: &Path,
+    names: &mut Names,
+    mistakes: &Mistakes,
+) -> ProgramSpec {
+    let has_command = table.as_ref().is_none_or(|table| table.contains_key("command"));
+    let mut keys = Keys::new(origin, table.unwrap_or_default(), Some(number), mistakes);
+    let name = keys.take::<String>("name", "a string");
+    let written = match given {
+        Some(command) => Some(Spanned::new(0..0, command)),
+        None => keys.take("command", "a string or an array of strings"),
+    };
+    if written.is_none() && !has_command {
+        keys.refuse(&place, "command", Problem::Missing);
+    }
+    let command_place = written.as_ref().map_or(place, Spanned::span);
+    let command = written.and_then(|written| keys.checked("command", written, command));
+    let command = command.unwrap_or_default();
+    let name = match name {
+        Some(name) => {
+            let given = name.get_ref().clone();
+            keys.checked("name", name, names::checked).unwrap_or(given)
+        }
+        None if command.is_empty() => String::new(),
+        None => names.after(script::naming_word(&command)),
+    };
+    let place = |bytes: &Range<usize>| Place {
+        program: Some((number, Some(name.clone()))),
+        ..origin.at(bytes)
+    };
+    let wanted = keys.take("threads", "a whole number from 1 to 65535, such as 2");
+    let places = Places {
+        command: place(&command_place),
+        threads: place(&wanted.as_ref().map_or(command_place.clone(), Spanned::span)),
+    };
+    let threads = wanted.and_then(|wanted| keys.checked("threads", wanted, threads));
+    let table = "a table of strings, such as { OMP_PROC_BIND = \"false\" }";
+    let env = keys.optional("env", table, variables).unwrap_or_default();
+    let in_directory = |cwd: String| {
+        if cwd.is_empty() {
+            return Err(Problem::EmptyDirectory);
+        }
+        shell_paths::check(&cwd, directory)?;
+        existing_directory(&directory.join(cwd))
+    };
+    let cwd = keys.optional("cwd", "a string, the path of a directory", in_directory);
+    let cwd = cwd.unwrap_or(directory.to_owned());
+    if let Some(Err(problem)) = command.first().map(|word| shell_paths::check_command(word, &cwd)) {
+        keys.refuse(&command_place, "command", problem);
+    }
+    let mut stream = |key| {
+        let named = keys.take::<String>(key, "a string, the path of a file")?;
+        let place = place(&named.span());
+        let path = keys.checked(key, named, |named| streams::path(&named, &cwd))?;
+        Some(StreamFile { path, place })
+    };
+    let streams =
+        Streams { stdin: stream("stdin"), stdout: stream("stdout"), stderr: stream("stderr") };
+    // The keys are listed to users in this order.
+    let spec = ProgramSpec {
+        start: keys.optional("start", "a string, such as \"100ms\"", start).unwrap_or_default(),
+        after: after(&mut keys),
+        weight: keys.optional("weight", "a number, such as 1.0", weight).unwrap_or(1.0),
+        misses_per_kilo_instruction: keys.optional(
+            "misses_per_kilo_instruction",
+            "a number, such as 3.0",
+            amount,
+        ),
+        miss_ratio: keys.optional("miss_ratio", "a number, such as 0.3", share),
+        memory_gigabytes_per_second: keys.optional(
+            "memory_gigabytes_per_second",
+            "a number, such as 4.0",
+            amount,
+        ),
+        repeat: keys
+            .optional("repeat", "a whole number, or \"until-all-finish\"", repeat)
+            .unwrap_or(Repeat::Times(1)),
+        freezable: keys.flag("freezable"),
+        group: keys.optional("group", "a string, the name of a group", group),
+        malleable: keys.flag("malleable").unwrap_or_default(),
+        moldable: keys.flag("moldable").unwrap_or_default(),
+        progress: keys.flag("progress").unwrap_or_default(),
+        barrier: keys.optional("barrier", "a string, such as \"donate\"", barrier),
+        model: keys.take("model", "a table: [program.model]").map(Spanned::into_inner),
+        places,
+        name,
+        command,
+        threads,
+        env,
+        cwd,
+        streams,
+    };
+    keys.none_left();
+    spec
 }
 
-impl<'a> Checker<'a> {
-    fn new(
-        origin: &'a WorkloadOrigin<'a>,
-        index: usize,
-        draft: &Draft,
-        mistakes: &'a Mistakes,
-    ) -> Checker<'a> {
-        let name = draft.name.as_ref().map(|name| name.get_ref().clone());
-        Checker { origin, number: index + 1, name, mistakes }
-    }
-
-    /// The program. What is wrong is as if it were not there; the command is then empty.
-    fn program(&self, draft: Draft, directory: &Path, names: &mut Names) -> ProgramSpec {
-        if draft.command.is_none() && !draft.has_unread_command {
-            self.refuse("command", draft.place.clone(), Problem::Missing);
-        }
-        let command_place = draft.command.as_ref().map_or(draft.place, Spanned::span);
-        let threads_place = draft.threads.as_ref().map(Spanned::span);
-        let command = self.optional("command", draft.command, command).unwrap_or_default();
-        let name = match draft.name {
-            Some(name) => {
-                let given = name.get_ref().clone();
-                self.value("name", name, names::checked).unwrap_or(given)
-            }
-            None if command.is_empty() => String::new(),
-            None => names.after(script::naming_word(&command)),
-        };
-        let place = |bytes: &Range<usize>| Place {
-            program: Some((self.number, Some(name.clone()))),
-            ..self.origin.at(bytes)
-        };
-        let places = Places {
-            command: place(&command_place),
-            threads: place(&threads_place.unwrap_or(command_place.clone())),
-        };
-        let in_directory = |cwd: String| {
-            if cwd.is_empty() {
-                return Err(Problem::EmptyDirectory);
-            }
-            shell_paths::check(&cwd, directory)?;
-            existing_directory(&directory.join(cwd))
-        };
-        let cwd = self.optional("cwd", draft.cwd, in_directory).unwrap_or(directory.to_owned());
-        if let Some(Err(problem)) =
-            command.first().map(|word| shell_paths::check_command(word, &cwd))
-        {
-            self.refuse("command", command_place, problem);
-        }
-        let stream = |key, named: Option<Spanned<String>>| {
-            let place = named.as_ref().map(|named| place(&named.span()));
-            let path = self.optional(key, named, |named: String| streams::path(&named, &cwd));
-            path.zip(place).map(|(path, place)| StreamFile { path, place })
-        };
-        let streams = Streams {
-            stdin: stream("stdin", draft.stdin),
-            stdout: stream("stdout", draft.stdout),
-            stderr: stream("stderr", draft.stderr),
-        };
-        ProgramSpec {
-            places,
-            name,
-            command,
-            threads: self.optional("threads", draft.threads, threads),
-            env: self.optional("env", draft.env, variables).unwrap_or_default(),
-            cwd,
-            streams,
-            start: self.optional("start", draft.start, start).unwrap_or_default(),
-            after: draft.after.map_or(Vec::new(), |elements| self.after(elements.into_inner())),
-            weight: self.optional("weight", draft.weight, weight).unwrap_or(1.0),
-            misses_per_kilo_instruction: self.optional(
-                "misses_per_kilo_instruction",
-                draft.misses_per_kilo_instruction,
-                amount,
-            ),
-            miss_ratio: self.optional("miss_ratio", draft.miss_ratio, share),
-            memory_gigabytes_per_second: self.optional(
-                "memory_gigabytes_per_second",
-                draft.memory_gigabytes_per_second,
-                amount,
-            ),
-            repeat: self.optional("repeat", draft.repeat, repeat).unwrap_or(Repeat::Times(1)),
-            freezable: draft.freezable.map(Spanned::into_inner),
-            group: self.optional("group", draft.group, group),
-            malleable: draft.malleable.is_some_and(Spanned::into_inner),
-            moldable: draft.moldable.is_some_and(Spanned::into_inner),
-            progress: draft.progress.is_some_and(Spanned::into_inner),
-            barrier: self
-                .optional("barrier", draft.barrier, |name: String| name.parse::<BarrierMode>()),
-            model: draft.model.map(Spanned::into_inner),
-        }
-    }
-
-    /// What it waits for; nothing if an element is wrong, so that those that are left keep their
-    /// positions.
-    fn after(&self, elements: Vec<Spanned<toml::Value>>) -> Vec<After> {
-        let count = elements.len();
-        let read = elements.into_iter().filter_map(|it| self.value("after", it, after::awaited));
-        let read: Vec<After> = read.collect();
-        if read.len() == count { read } else { Vec::new() }
-    }
-
-    fn optional<T, U>(
-        &self,
-        key: &'static str,
-        value: Option<Spanned<T>>,
-        check: impl FnOnce(T) -> Result<U, Problem>,
-    ) -> Option<U> {
-        value.and_then(|value| self.value(key, value, check))
-    }
-
-    fn value<T, U>(
-        &self,
-        key: &'static str,
-        value: Spanned<T>,
-        check: impl FnOnce(T) -> Result<U, Problem>,
-    ) -> Option<U> {
-        let place = value.span();
-        check(value.into_inner()).map_err(|problem| self.refuse(key, place, problem)).ok()
-    }
-
-    fn refuse(&self, key: &'static str, place: Range<usize>, problem: Problem) {
-        let place =
-            Place { program: Some((self.number, self.name.clone())), ..self.origin.at(&place) };
-        let problem = Box::new(problem);
-        self.mistakes.add(WorkloadError::Invalid { place, key: key.into(), problem });
-    }
+/// What a program waits for; nothing if an element is wrong, so that those that are left keep their
+/// positions.
+fn after(keys: &mut Keys<'_, '_>) -> Vec<After> {
+    let expected = "an array of names of programs, such as [\"a\"]";
+    let elements = keys.take::<Vec<Spanned<toml::Value>>>("after", expected);
+    let elements = elements.map_or(Vec::new(), Spanned::into_inner);
+    let count = elements.len();
+    let read = elements.into_iter().filter_map(|it| keys.checked("after", it, after::awaited));
+    let read: Vec<After> = read.collect();
+    if read.len() == count { read } else { Vec::new() }
 }
 
 /// The first word of a line, if there is one, that is meant for a shell and stands outside of
@@ -324,4 +311,8 @@ fn repeat(written: WrittenRepeat) -> Result<Repeat, Problem> {
 
 fn group(name: String) -> Result<String, Problem> {
     if name.is_empty() { Err(Problem::EmptyGroup) } else { Ok(name) }
+}
+
+fn barrier(name: String) -> Result<BarrierMode, Problem> {
+    name.parse()
 }

@@ -365,4 +365,16 @@ impl<'a> WorkloadOrigin<'a> {
         };
         Place { position, ..self.whole() }
     }
+
+    /// What is wrong with a key, of this program where it is one of a program.
+    pub(super) fn invalid(
+        &self,
+        bytes: &Range<usize>,
+        program: Option<(usize, Option<String>)>,
+        key: impl Into<Cow<'static, str>>,
+        problem: Problem,
+    ) -> WorkloadError {
+        let place = Place { program, ..self.at(bytes) };
+        WorkloadError::Invalid { place, key: key.into(), problem: Box::new(problem) }
+    }
 }

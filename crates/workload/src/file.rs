@@ -1,12 +1,10 @@
-//! From the text of a workload file to drafts: values with the right types and their places, not
-//! yet checked.
+//! From the text of a workload file to drafts: the tables of its programs, from which keys are taken.
 //!
 //! Each table is taken apart key by key. What is left at the end is unknown,
 //! and the keys that were asked for are the known ones: so the list in the
 //! message, and the suggestion, cannot disagree with what is read.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde::Deserialize;
@@ -14,44 +12,22 @@ use serde::de::{DeserializeOwned, IntoDeserializer};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::error::{Place, Problem, WorkloadError, WorkloadOrigin};
+use super::error::{Problem, WorkloadError, WorkloadOrigin};
 use super::found::{Found, culprit};
 use super::mistakes::{self, Mistakes};
 use crate::nearest::nearest;
 
-/// What a key that names a file must be.
-const FILE: &str = "a string, the path of a file";
 /// What the parser says of a key that a table has already.
 const TWICE: &str = "duplicate key";
 
-/// A program as it was written down. Ranges are bytes of the file; empty for the command line.
-#[derive(Default)]
-pub(super) struct Draft {
+/// A program as it was written down.
+pub(super) struct Draft<'text> {
+    /// Where: bytes of the file; empty for the command line.
     pub(super) place: Range<usize>,
-    /// Its command is there, but has the wrong type.
-    pub(super) has_unread_command: bool,
-    pub(super) name: Option<Spanned<String>>,
-    pub(super) command: Option<Spanned<WrittenCommand>>,
-    pub(super) threads: Option<Spanned<i64>>,
-    pub(super) env: Option<Spanned<BTreeMap<String, String>>>,
-    pub(super) cwd: Option<Spanned<String>>,
-    pub(super) stdin: Option<Spanned<String>>,
-    pub(super) stdout: Option<Spanned<String>>,
-    pub(super) stderr: Option<Spanned<String>>,
-    pub(super) start: Option<Spanned<String>>,
-    pub(super) after: Option<Spanned<Vec<Spanned<toml::Value>>>>,
-    pub(super) weight: Option<Spanned<f64>>,
-    pub(super) misses_per_kilo_instruction: Option<Spanned<f64>>,
-    pub(super) miss_ratio: Option<Spanned<f64>>,
-    pub(super) memory_gigabytes_per_second: Option<Spanned<f64>>,
-    pub(super) repeat: Option<Spanned<WrittenRepeat>>,
-    pub(super) freezable: Option<Spanned<bool>>,
-    pub(super) group: Option<Spanned<String>>,
-    pub(super) malleable: Option<Spanned<bool>>,
-    pub(super) moldable: Option<Spanned<bool>>,
-    pub(super) progress: Option<Spanned<bool>>,
-    pub(super) barrier: Option<Spanned<String>>,
-    pub(super) model: Option<Spanned<toml::Table>>,
+    /// Its keys; `None`: what stands there is no table.
+    pub(super) table: Option<DeTable<'text>>,
+    /// Its command, where it was not given as a key.
+    pub(super) command: Option<WrittenCommand>,
 }
 
 /// A command as it was written down.
@@ -72,22 +48,26 @@ pub(super) enum WrittenRepeat {
     Rule(String),
 }
 
-impl Draft {
+impl<'text> Draft<'text> {
     /// A draft that says nothing but the command.
-    pub(super) fn of(command: WrittenCommand) -> Draft {
-        Draft { command: Some(Spanned::new(0..0, command)), ..Draft::default() }
+    pub(super) fn of(command: WrittenCommand) -> Draft<'text> {
+        Draft { place: 0..0, table: Some(DeTable::new()), command: Some(command) }
+    }
+
+    pub(super) fn value(&self, key: &str) -> Option<&Spanned<DeValue<'text>>> {
+        self.table.as_ref()?.get(key)
     }
 }
 
-/// The drafts of a workload file's programs. Keys with mistakes are left out of them.
+/// The drafts of a workload file's programs.
 ///
 /// # Errors
 /// When the text is not TOML: nothing in it can be relied on.
-pub(super) fn drafts(
+pub(super) fn drafts<'text>(
     origin: &WorkloadOrigin<'_>,
-    text: &str,
+    text: &'text str,
     mistakes: &Mistakes,
-) -> Result<Vec<Draft>, WorkloadError> {
+) -> Result<Vec<Draft<'text>>, WorkloadError> {
     let file = DeTable::parse(text).map_err(|error| {
         let said = error.message().trim().replace('\n', ", ");
         let key = error.span().and_then(|span| text.get(span)).filter(|_| said == TWICE);
@@ -108,15 +88,10 @@ pub(super) fn drafts(
 
     let place = programs.span();
     let not_tables = |place: &Range<usize>, found: &DeValue<'_>| {
-        mistakes.add(WorkloadError::Invalid {
-            place: origin.at(place),
-            key: "program".into(),
-            problem: Box::new(Problem::WrongType {
-                expected: "an array of tables (write [[program]], with two brackets, above each \
-                           program)",
-                found: Found::value(found),
-            }),
-        });
+        let expected =
+            "an array of tables (write [[program]], with two brackets, above each program)";
+        let problem = Problem::WrongType { expected, found: Found::value(found) };
+        mistakes.add(origin.invalid(place, None, "program", problem));
     };
     let programs = match programs.into_inner() {
         DeValue::Array(programs) => programs,
@@ -125,63 +100,22 @@ pub(super) fn drafts(
             return Ok(Vec::new());
         }
     };
-    let draft = |(index, program): (usize, Spanned<DeValue<'_>>)| {
+    let draft = |program: Spanned<DeValue<'text>>| {
         let place = program.span();
-        match program.into_inner() {
-            DeValue::Table(table) => draft(origin, place, table, index + 1, mistakes),
+        let table = match program.into_inner() {
+            DeValue::Table(table) => Some(table),
             other => {
                 not_tables(&place, &other);
-                Draft { place, has_unread_command: true, ..Draft::default() }
+                None
             }
-        }
+        };
+        Draft { place, table, command: None }
     };
-    Ok(programs.into_iter().enumerate().map(draft).collect())
+    Ok(programs.into_iter().map(draft).collect())
 }
 
-fn draft(
-    origin: &WorkloadOrigin<'_>,
-    place: Range<usize>,
-    table: DeTable<'_>,
-    number: usize,
-    mistakes: &Mistakes,
-) -> Draft {
-    let has_command = table.contains_key("command");
-    let mut keys = Keys::new(origin, table, Some(number), mistakes);
-    let mut draft = Draft {
-        place,
-        has_unread_command: false,
-        name: keys.take("name", "a string"),
-        command: keys.take("command", "a string or an array of strings"),
-        threads: keys.take("threads", "a whole number from 1 to 65535, such as 2"),
-        env: keys.take("env", "a table of strings, such as { OMP_PROC_BIND = \"false\" }"),
-        cwd: keys.take("cwd", "a string, the path of a directory"),
-        stdin: keys.take("stdin", FILE),
-        stdout: keys.take("stdout", FILE),
-        stderr: keys.take("stderr", FILE),
-        start: keys.take("start", "a string, such as \"100ms\""),
-        after: keys.take("after", "an array of names of programs, such as [\"a\"]"),
-        weight: keys.take("weight", "a number, such as 1.0"),
-        misses_per_kilo_instruction: keys
-            .take("misses_per_kilo_instruction", "a number, such as 3.0"),
-        miss_ratio: keys.take("miss_ratio", "a number, such as 0.3"),
-        memory_gigabytes_per_second: keys
-            .take("memory_gigabytes_per_second", "a number, such as 4.0"),
-        repeat: keys.take("repeat", "a whole number, or \"until-all-finish\""),
-        freezable: keys.take("freezable", "true or false"),
-        group: keys.take("group", "a string, the name of a group"),
-        malleable: keys.take("malleable", "true or false"),
-        moldable: keys.take("moldable", "true or false"),
-        progress: keys.take("progress", "true or false"),
-        barrier: keys.take("barrier", "a string, such as \"donate\""),
-        model: keys.take("model", "a table: [program.model]"),
-    };
-    keys.none_left();
-    draft.has_unread_command = has_command && draft.command.is_none();
-    draft
-}
-
-/// A table from which keys are taken.
-struct Keys<'a, 'text> {
+/// A table from which keys are taken; knows which program to name in a message.
+pub(super) struct Keys<'a, 'text> {
     origin: &'a WorkloadOrigin<'a>,
     table: DeTable<'text>,
     program: Option<(usize, Option<String>)>,
@@ -190,7 +124,7 @@ struct Keys<'a, 'text> {
 }
 
 impl<'a, 'text> Keys<'a, 'text> {
-    fn new(
+    pub(super) fn new(
         origin: &'a WorkloadOrigin<'a>,
         table: DeTable<'text>,
         number: Option<usize>,
@@ -201,16 +135,13 @@ impl<'a, 'text> Keys<'a, 'text> {
         Keys { origin, table, program, known: Vec::new(), mistakes }
     }
 
-    fn at(&self, bytes: &Range<usize>) -> Place {
-        Place { program: self.program.clone(), ..self.origin.at(bytes) }
-    }
-
     fn take_value(&mut self, key: &'static str) -> Option<Spanned<DeValue<'text>>> {
         self.known.push(key);
         self.table.remove(key)
     }
 
-    fn take<T: DeserializeOwned>(
+    /// The value of a key; `expected` says of which type it must be.
+    pub(super) fn take<T: DeserializeOwned>(
         &mut self,
         key: &'static str,
         expected: &'static str,
@@ -218,14 +149,39 @@ impl<'a, 'text> Keys<'a, 'text> {
         let value = self.take_value(key)?;
         let Ok(read) = T::deserialize(value.clone().into_deserializer()) else {
             let (bytes, found) = culprit::<T>(&value);
-            self.refuse(&bytes, key.into(), Problem::WrongType { expected, found });
+            self.refuse(&bytes, key, Problem::WrongType { expected, found });
             return None;
         };
         Some(Spanned::new(value.span(), read))
     }
 
+    pub(super) fn flag(&mut self, key: &'static str) -> Option<bool> {
+        self.take(key, "true or false").map(Spanned::into_inner)
+    }
+
+    /// The value of a key, by this rule.
+    pub(super) fn optional<T: DeserializeOwned, U>(
+        &mut self,
+        key: &'static str,
+        expected: &'static str,
+        check: impl FnOnce(T) -> Result<U, Problem>,
+    ) -> Option<U> {
+        let value = self.take(key, expected)?;
+        self.checked(key, value, check)
+    }
+
+    pub(super) fn checked<T, U>(
+        &self,
+        key: &'static str,
+        value: Spanned<T>,
+        check: impl FnOnce(T) -> Result<U, Problem>,
+    ) -> Option<U> {
+        let place = value.span();
+        check(value.into_inner()).map_err(|problem| self.refuse(&place, key, problem)).ok()
+    }
+
     /// Refuses the keys that are left: no code has asked for them.
-    fn none_left(self) {
+    pub(super) fn none_left(self) {
         for key in self.table.keys().take(mistakes::MOST) {
             let nearest = synonym(key.get_ref())
                 .filter(|meant| self.known.contains(meant))
@@ -238,13 +194,17 @@ impl<'a, 'text> Keys<'a, 'text> {
                 (None, Some(option)) => Problem::Option { option },
                 _ => Problem::UnknownKey { nearest, known: self.known.clone() },
             };
-            self.refuse(&key.span(), key.get_ref().to_string().into(), problem);
+            self.refuse(&key.span(), key.get_ref().to_string(), problem);
         }
     }
 
-    fn refuse(&self, bytes: &Range<usize>, key: Cow<'static, str>, problem: Problem) {
-        let place = self.at(bytes);
-        self.mistakes.add(WorkloadError::Invalid { place, key, problem: Box::new(problem) });
+    pub(super) fn refuse(
+        &self,
+        bytes: &Range<usize>,
+        key: impl Into<Cow<'static, str>>,
+        problem: Problem,
+    ) {
+        self.mistakes.add(self.origin.invalid(bytes, self.program.clone(), key, problem));
     }
 }
 
@@ -277,13 +237,13 @@ fn synonym(word: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Workload;
 
+    /// The first mistake, but for the command that few of these programs have.
     fn refusal(text: &str) -> String {
-        let origin = WorkloadOrigin::file("jobs.toml".as_ref(), text);
-        let mistakes = Mistakes::default();
-        let read = drafts(&origin, text, &mistakes);
-        let refused = read.and_then(|_| mistakes.or(()));
-        refused.expect_err("the text breaks a rule").to_string()
+        let refused = Workload::parse(text, "jobs.toml".as_ref()).unwrap_err().to_string();
+        let mut lines = refused.lines().filter(|line| !line.contains("command is missing"));
+        lines.next().unwrap().to_owned()
     }
 
     #[test]
@@ -401,7 +361,10 @@ mod tests {
     fn whole_numbers_serve_as_weights() {
         let text = "[[program]]\ncommand = 'cg'\nweight = 2";
         let origin = WorkloadOrigin::file("jobs.toml".as_ref(), text);
-        let weight = drafts(&origin, text, &Mistakes::default()).unwrap().remove(0).weight.unwrap();
+        let mistakes = Mistakes::default();
+        let table = drafts(&origin, text, &mistakes).unwrap().remove(0).table.unwrap();
+        let weight = Keys::new(&origin, table, Some(1), &mistakes).take::<f64>("weight", "");
+        let weight = weight.unwrap();
         assert_eq!((weight.span(), weight.into_inner()), (36..37, 2.0));
     }
 }
