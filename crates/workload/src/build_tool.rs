@@ -22,18 +22,20 @@ pub(crate) fn is_build<S: AsRef<str>>(command: &[S]) -> bool {
     let rest: Vec<&str> = words.collect();
     match base_name(first) {
         name if SHELLS.contains(&name) => text_of(&rest).is_some_and(ends_as_build),
-        name if WRAPPERS.contains(&name) => {
-            // Numbers are values of options, or the wrapper's own.
-            let is_own = |word: &&&str| {
-                word.starts_with(['-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'])
-                    || sets_variable(word)
-            };
-            let own = rest.iter().take_while(is_own).count();
-            is_build(&rest[own..])
-        }
+        name if WRAPPERS.contains(&name) => is_build(wrapped(&rest)),
         // What `cargo run` and `make run` start is the program itself.
         name => TOOLS.contains(&name) && !rest.contains(&"run"),
     }
+}
+
+/// The command that a wrapper with these arguments starts. Numbers are values of options, or the
+/// wrapper's own.
+pub(crate) fn wrapped<S: AsRef<str>>(arguments: &[S]) -> &[S] {
+    let is_own = |word: &&S| {
+        let word = word.as_ref();
+        word.starts_with(|c: char| c == '-' || c.is_ascii_digit()) || sets_variable(word)
+    };
+    &arguments[arguments.iter().take_while(is_own).count()..]
 }
 
 /// What a shell with these arguments executes; `None`: a file, or what it reads.

@@ -8,7 +8,7 @@ use cosched_core::Nanos;
 
 use super::runners::test_runner;
 use super::{PauseRisks, SeesStops};
-use crate::build_tool::{SHELLS, WRAPPERS, base_name, sets_variable};
+use crate::build_tool::{SHELLS, WRAPPERS, base_name, sets_variable, wrapped};
 
 /// The most commands and scripts that start each other.
 const DEEPEST: usize = 8;
@@ -62,14 +62,7 @@ impl<'a> Search<'a> {
             "timeout" => self.timeout(rest),
             _ if KEYWORDS.contains(&name) => self.command(rest),
             _ if SHELLS.contains(&name) => self.shell(rest),
-            _ if WRAPPERS.contains(&name) => {
-                let is_own = |word: &&String| {
-                    word.starts_with(|c: char| c == '-' || c.is_ascii_digit())
-                        || sets_variable(word)
-                };
-                let own = rest.iter().take_while(is_own).count();
-                self.command(&rest[own..]);
-            }
+            _ if WRAPPERS.contains(&name) => self.command(wrapped(rest)),
             _ if name.starts_with("python") || name.starts_with("pypy") => self.python(rest),
             _ => {
                 if STOP_THEMSELVES.contains(&name) {
