@@ -24,6 +24,7 @@ pub use moment::{Moment, ProgramMoment, QuantumMoment};
 pub use slices::{SliceChoice, TriedActuator};
 pub use story::{CoRunner, LongestWait, Misfortune, ProgramStory, Story, WaitReason};
 pub use thread_limits::ThreadLimit;
+pub(crate) use thread_limits::thread_limits;
 
 /// The version of the JSON.
 pub const SCHEMA: &str = "cosched-explain/4";

@@ -17,7 +17,7 @@
 
 mod quanta;
 
-use cosched_core::{CpuSet, Nanos, Refusal, Says, Why};
+use cosched_core::{CpuSet, Nanos, Reason, Refusal, Says, Why};
 use cosched_policy::reasons::words;
 use cosched_results::result::{CompletionResult, DeviationResult, RunResult, TimelineEntry};
 
@@ -279,6 +279,18 @@ pub fn changes(spans: impl Iterator<Item = (Nanos, Nanos, usize)>) -> Vec<(Nanos
         }
     }
     changes
+}
+
+/// All reasons of a run, each with the time of its decision, seconds.
+pub(crate) fn reasons(run: &RunResult) -> impl Iterator<Item = (f64, &Reason)> {
+    run.decisions.iter().flat_map(|made| made.reasons.iter().map(|why| (made.at_seconds, why)))
+}
+
+/// The reasons that were given for a program, each with its time.
+pub(crate) fn reasons_about(run: &RunResult, slot: usize) -> impl Iterator<Item = (f64, &Why)> {
+    let is_own =
+        move |reason: &Reason| reason.program.is_some_and(|id| usize::from(id.slot) == slot);
+    reasons(run).filter(move |(_, reason)| is_own(reason)).map(|(at, reason)| (at, &reason.why))
 }
 
 fn deviations(

@@ -1,12 +1,12 @@
 //! The modes in which `auto` ran the programs: from when on, which, and why.
 
-use cosched_core::{Nanos, Why};
+use cosched_core::{Nanos, Reason, Why};
 use cosched_policy::reasons::{AutoReason, Mode, ReasonCode};
 use cosched_results::result::RunResult;
 use serde::Serialize;
 
 use super::slices::abridged;
-use crate::history::nanos;
+use crate::history::{nanos, reasons};
 use crate::words;
 
 /// A choice of the policy `auto`.
@@ -42,7 +42,7 @@ impl Choice {
 
 /// All choices of a run, in order of time.
 pub(super) fn choices(result: &RunResult) -> Vec<Choice> {
-    let choice = |(from_seconds, why): (f64, &Why)| match why.read()? {
+    let choice = |(from_seconds, reason): (f64, &Reason)| match reason.why.read()? {
         AutoReason::Chosen { mode, reason_code, corun, gangs, explored } => Some(Choice {
             from_seconds,
             mode,
@@ -56,17 +56,10 @@ pub(super) fn choices(result: &RunResult) -> Vec<Choice> {
     reasons(result).filter_map(choice).collect()
 }
 
-/// All reasons of a run with the time of the decision, seconds.
-fn reasons(result: &RunResult) -> impl Iterator<Item = (f64, &Why)> {
-    result.decisions.iter().flat_map(|decision| {
-        decision.reasons.iter().map(|reason| (decision.at_seconds, &reason.why))
-    })
-}
-
 /// The choices and the solo probes in words, and what measuring cost, in percent of the whole run.
 pub(super) fn in_words(result: &RunResult, total: Nanos) -> Vec<String> {
     let Some(last) = choices(result).pop() else { return Vec::new() };
-    let line = |(at_seconds, why): (f64, &Why)| {
+    let line = |(at_seconds, Reason { why, .. }): (f64, &Reason)| {
         // Policies report new modes and reasons only: after solo probes, a mode may just go on.
         let from = match why.read()? {
             AutoReason::Chosen { .. } => "from",
@@ -86,7 +79,6 @@ pub(super) fn in_words(result: &RunResult, total: Nanos) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use cosched_core::Reason;
     use cosched_results::result::DecisionResult;
 
     use super::*;

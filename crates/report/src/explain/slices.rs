@@ -4,13 +4,13 @@
 //! The policy gives its figures with every slice. A program with changing figures may have
 //! hundreds of slices. The sentences then have the first and the last ones; the data have all.
 
-use cosched_core::{Actuator, Reason, Why};
+use cosched_core::{Actuator, Why};
 use cosched_policy::reasons::FaithfulReason;
 use cosched_results::result::{ProgramResult, RunResult};
 use serde::Serialize;
 
 use super::story::ProgramStory;
-use crate::history::nanos;
+use crate::history::{nanos, reasons_about};
 use crate::{treatment, words};
 
 /// Of many slices or trials, the sentences have this many first ones and this many last ones.
@@ -60,7 +60,7 @@ pub(super) fn choices(result: &RunResult, slot: usize) -> Vec<SliceChoice> {
         }
         _ => None,
     };
-    reasons(result, slot).filter_map(choice).collect()
+    reasons_about(result, slot).filter_map(choice).collect()
 }
 
 /// Every trial, in order of time.
@@ -78,17 +78,7 @@ pub(super) fn trials(result: &RunResult, slot: usize) -> Vec<TriedActuator> {
         }),
         _ => None,
     };
-    reasons(result, slot).filter_map(trial).collect()
-}
-
-/// Every reason that was given for a program, with its time.
-pub(super) fn reasons(result: &RunResult, slot: usize) -> impl Iterator<Item = (f64, &Why)> + '_ {
-    let own = move |reason: &&Reason| {
-        reason.program.is_some_and(|program| usize::from(program.slot) == slot)
-    };
-    result.decisions.iter().flat_map(move |decision| {
-        decision.reasons.iter().filter(own).map(|reason| (decision.at_seconds, &reason.why))
-    })
+    reasons_about(result, slot).filter_map(trial).collect()
 }
 
 /// How a program's threads were scheduled last, where the run says it.
@@ -98,7 +88,7 @@ pub(super) fn scheduled(result: &RunResult, slot: usize) -> Option<Actuator> {
 
 /// The learned setting from earlier runs or repetitions, where it was used.
 pub(super) fn recalled(result: &RunResult, slot: usize) -> Option<Actuator> {
-    reasons(result, slot).find_map(|(_, why)| match why.read()? {
+    reasons_about(result, slot).find_map(|(_, why)| match why.read()? {
         FaithfulReason::Recalled { actuator } => Some(actuator),
         _ => None,
     })

@@ -3,16 +3,14 @@
 use cosched_policy::reasons::SharedReason;
 use cosched_results::result::RunResult;
 
+use crate::history::reasons_about;
 use crate::words;
 
 /// A sentence that names these programs, if there are any.
 pub(super) fn sentence(result: &RunResult) -> Option<String> {
-    let named = result.programs.iter().zip(0u16..).filter_map(|(program, slot)| {
-        let reasons = result.decisions.iter().flat_map(|decision| &decision.reasons);
-        let misses = reasons.into_iter().find_map(|reason| match reason.why.read()? {
-            SharedReason::Spread { misses } if reason.program.is_some_and(|id| id.slot == slot) => {
-                Some(misses)
-            }
+    let named = result.programs.iter().enumerate().filter_map(|(slot, program)| {
+        let misses = reasons_about(result, slot).find_map(|(_, why)| match why.read()? {
+            SharedReason::Spread { misses } => Some(misses),
             _ => None,
         })?;
         Some(format!("{} ({})", program.name, words::misses_per_kilo_instruction(misses)))

@@ -6,8 +6,8 @@ use cosched_policy::reasons::LimitReason;
 use cosched_results::result::RunResult;
 use serde::Serialize;
 
-use super::slices::{abridged, reasons};
-use crate::history::nanos;
+use super::slices::abridged;
+use crate::history::{nanos, reasons_about};
 use crate::words;
 
 /// A thread limit.
@@ -27,7 +27,7 @@ pub struct ThreadLimit {
 }
 
 /// All thread limits of a program, in order of time.
-pub(super) fn thread_limits(result: &RunResult, slot: usize) -> Vec<ThreadLimit> {
+pub(crate) fn thread_limits(result: &RunResult, slot: usize) -> Vec<ThreadLimit> {
     let thread_limit = |(from_seconds, why): (f64, &Why)| match why.read()? {
         LimitReason::LimitsThreads { threads, requested, speed } => {
             Some(ThreadLimit { from_seconds, threads, requested, speed, trial: false })
@@ -36,7 +36,7 @@ pub(super) fn thread_limits(result: &RunResult, slot: usize) -> Vec<ThreadLimit>
             Some(ThreadLimit { from_seconds, threads, requested, speed: None, trial: true })
         }
     };
-    reasons(result, slot).filter_map(thread_limit).collect()
+    reasons_about(result, slot).filter_map(thread_limit).collect()
 }
 
 /// The thread limits in words.

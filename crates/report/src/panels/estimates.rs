@@ -1,18 +1,19 @@
 //! The panels of `fair-progress`, which estimates solo speeds: for how much of each program they
 //! became known, and what measuring cost.
 
+use cosched_core::Reason;
 use cosched_policy::reasons::FairReason;
-use cosched_results::result::{DecisionResult, ProgramResult, RunResult};
+use cosched_results::result::{ProgramResult, RunResult};
 
 use super::panel::{Bar, Dot, Dots, Panel, Plot, Stack};
-use crate::history::nanos;
+use crate::history::{nanos, reasons, reasons_about};
 use crate::words;
 
 /// The share of each program's quanta for which its solo speed was known at the end (valid data
 /// coverage).
 pub(super) fn coverage(run: &RunResult) -> Option<Panel> {
     let last = |slot: usize| {
-        whys(run).filter(|(of, _)| *of == slot).fold(None, |last, (_, why)| match why {
+        whys(run, slot).fold(None, |last, why| match why {
             FairReason::LeastProgress { coverage, .. } => Some(coverage),
             _ => last,
         })
@@ -37,9 +38,7 @@ pub(super) fn coverage(run: &RunResult) -> Option<Panel> {
 
 /// The slowdown of each program as the policy last estimated it, and as measured.
 pub(super) fn slowdowns(run: &RunResult) -> Option<Panel> {
-    let last = |slot: usize| {
-        whys(run).filter(|(of, _)| *of == slot).filter_map(|(_, why)| slowdown(why)).last()
-    };
+    let last = |slot: usize| whys(run, slot).filter_map(slowdown).last();
     let dots = |(slot, program): (usize, &ProgramResult)| {
         let dot = |what: &str, value| Dot {
             name: format!("{} {what}", program.name),
@@ -49,11 +48,9 @@ pub(super) fn slowdowns(run: &RunResult) -> Option<Panel> {
         Some([dot("estimated", Some(last(slot)?)), dot("measured", program.slowdown)])
     };
     let rows: Vec<Dot> = run.programs.iter().enumerate().filter_map(dots).flatten().collect();
-    let tells = |made: &&DecisionResult| {
-        made.reasons.iter().any(|reason| reason.why.read().and_then(slowdown).is_some())
-    };
-    let latest = run.decisions.iter().rev().find(tells)?;
-    let [latest, end] = [latest.at_seconds, run.total_seconds].map(|at| words::instant(nanos(at)));
+    let tells = |reason: &Reason| reason.why.read().and_then(slowdown).is_some();
+    let (latest, _) = reasons(run).filter(|(_, reason)| tells(reason)).last()?;
+    let [latest, end] = [latest, run.total_seconds].map(|at| words::instant(nanos(at)));
     (!rows.is_empty()).then(|| Panel {
         id: "slowdowns",
         title: "Slowdown: estimated and measured".to_owned(),
@@ -83,7 +80,7 @@ pub(super) fn training(run: &RunResult) -> Option<Panel> {
             FairReason::Trained { sequential, .. } => sequential == in_sequence,
             _ => false,
         };
-        whys(run).filter(|(of, why)| *of == slot && is_one(*why)).count() as f64
+        whys(run, slot).filter(|why| is_one(*why)).count() as f64
     };
     let bar = |slot: usize| Bar {
         name: run.programs[slot].name.clone(),
@@ -100,15 +97,14 @@ pub(super) fn training(run: &RunResult) -> Option<Panel> {
     })
 }
 
-/// All reasons that are about a program: its slot, and the reason.
-fn whys(run: &RunResult) -> impl Iterator<Item = (usize, FairReason)> + '_ {
-    let reasons = run.decisions.iter().flat_map(|decision| &decision.reasons);
-    reasons.filter_map(|reason| Some((usize::from(reason.program?.slot), reason.why.read()?)))
+/// The policy's reasons that are about a program.
+fn whys(run: &RunResult, slot: usize) -> impl Iterator<Item = FairReason> {
+    reasons_about(run, slot).filter_map(|(_, why)| why.read())
 }
 
 #[cfg(test)]
 mod tests {
-    use cosched_core::{Nanos, ProgramId, Reason};
+    use cosched_core::{Nanos, ProgramId};
 
     use super::*;
     use crate::testkit;

@@ -1,27 +1,20 @@
 //! The panel of `bandwidth`: the slowdowns that it predicted, and the measured ones.
 
-use cosched_core::ProgramId;
 use cosched_policy::reasons::BandwidthReason;
 use cosched_results::result::RunResult;
 
 use super::panel::{Dot, Dots, Panel, Plot};
+use crate::history::reasons_about;
 use crate::interference::Interference;
 
 /// The mean of the predictions for every program, and running time / solo time. Nothing without
 /// predictions.
 pub(super) fn slowdowns(run: &RunResult) -> Option<Panel> {
     let predicted = |slot: usize| {
-        let reasons = run.decisions.iter().flat_map(|decision| &decision.reasons);
-        let figures: Vec<f64> = reasons
-            .filter_map(|reason| match (reason.program, reason.why.read()?) {
-                (Some(ProgramId { slot: of, .. }), BandwidthReason::LeastLost { slowdown })
-                    if usize::from(of) == slot =>
-                {
-                    Some(slowdown)
-                }
-                _ => None,
-            })
-            .collect();
+        let figures = reasons_about(run, slot).filter_map(|(_, why)| {
+            why.read().map(|BandwidthReason::LeastLost { slowdown }| slowdown)
+        });
+        let figures: Vec<f64> = figures.collect();
         (!figures.is_empty()).then(|| figures.iter().sum::<f64>() / figures.len() as f64)
     };
     let rows: Vec<Dot> = run
@@ -53,7 +46,7 @@ pub(super) fn slowdowns(run: &RunResult) -> Option<Panel> {
 
 #[cfg(test)]
 mod tests {
-    use cosched_core::Reason;
+    use cosched_core::{ProgramId, Reason};
 
     use super::*;
     use crate::testkit;

@@ -1,12 +1,13 @@
 //! The panel of `shuffling`: how much threads waited at locks, how different the threads of a group
 //! were, and how many moved.
 
-use cosched_core::{Reason, Why};
+use cosched_core::Why;
 use cosched_policy::reasons::ShufflingReason;
 use cosched_results::result::RunResult;
 
 use super::courses::{Course, CoursePoint, Courses};
 use super::panel::{Panel, Plot};
+use crate::history::reasons_about;
 use crate::words;
 
 /// The figures of each program with shuffled threads: at each shuffling, and when the threads
@@ -14,13 +15,7 @@ use crate::words;
 pub(super) fn shuffles(run: &RunResult) -> Option<Panel> {
     let course = |slot: usize| {
         let program = &run.programs[slot];
-        let is_own = |reason: &&Reason| {
-            reason.program.is_some_and(|program| usize::from(program.slot) == slot)
-        };
-        let points = run.decisions.iter().flat_map(|decision| {
-            let own = decision.reasons.iter().filter(is_own);
-            own.filter_map(move |reason| point(decision.at_seconds, &reason.why))
-        });
+        let points = reasons_about(run, slot).filter_map(|(at, why)| point(at, why));
         let changes: Vec<CoursePoint> = points.collect();
         let end = program.timeline.last().map_or(run.total_seconds, |span| span.1);
         (!changes.is_empty()).then(|| Course { name: program.name.clone(), changes, end })

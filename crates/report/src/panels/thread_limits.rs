@@ -1,10 +1,10 @@
 //! The panel of policies that set thread limits: how many threads each malleable program had, of
 //! the threads that it requested.
 
-use cosched_policy::reasons::LimitReason;
 use cosched_results::result::RunResult;
 
 use super::panel::{Bar, Panel, Plot, Stack};
+use crate::explain::{ThreadLimit, thread_limits};
 
 /// The mean thread limit and the mean request of each program, from the first decision about it to
 /// its end.
@@ -12,7 +12,7 @@ pub(super) fn threads(run: &RunResult) -> Option<Panel> {
     let bar = |slot: usize| {
         let program = &run.programs[slot];
         let end = program.timeline.last().map_or(run.total_seconds, |span| span.1);
-        let (allowed, requested) = means(&known(run, slot), end)?;
+        let (allowed, requested) = means(&thread_limits(run, slot), end)?;
         Some(Bar {
             name: program.name.clone(),
             parts: vec![allowed, (requested - allowed).max(0.0)],
@@ -33,30 +33,13 @@ pub(super) fn threads(run: &RunResult) -> Option<Panel> {
     })
 }
 
-/// The thread limits of a program over time: from when on, the limit, and the request.
-fn known(run: &RunResult, slot: usize) -> Vec<(f64, f64, f64)> {
-    let mut known = Vec::new();
-    for decision in &run.decisions {
-        let own = decision.reasons.iter().filter(|reason| {
-            reason.program.is_some_and(|program| usize::from(program.slot) == slot)
-        });
-        known.extend(own.filter_map(|reason| match reason.why.read()? {
-            LimitReason::LimitsThreads { threads, requested, .. }
-            | LimitReason::TriesThreads { threads, requested } => {
-                Some((decision.at_seconds, f64::from(threads), f64::from(requested)))
-            }
-        }));
-    }
-    known
-}
-
 /// The means of limits and requests over time until the end.
-fn means(known: &[(f64, f64, f64)], end: f64) -> Option<(f64, f64)> {
-    let began = known.first()?.0;
-    let ends = known.iter().skip(1).map(|(at, ..)| *at).chain([end]);
-    let spans = known.iter().zip(ends).map(|((from, ..), to)| (to.min(end) - from).max(0.0));
-    let sums = known.iter().zip(spans).fold((0.0, 0.0), |sums, ((_, allowed, requested), span)| {
-        (sums.0 + allowed * span, sums.1 + requested * span)
+fn means(known: &[ThreadLimit], end: f64) -> Option<(f64, f64)> {
+    let began = known.first()?.from_seconds;
+    let ends = known.iter().skip(1).map(|next| next.from_seconds).chain([end]);
+    let sums = known.iter().zip(ends).fold((0.0, 0.0), |sums, (limit, to)| {
+        let span = (to.min(end) - limit.from_seconds).max(0.0);
+        (sums.0 + f64::from(limit.threads) * span, sums.1 + f64::from(limit.requested) * span)
     });
     let time = end - began;
     (time > 0.0).then(|| (sums.0 / time, sums.1 / time))
