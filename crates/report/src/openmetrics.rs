@@ -8,66 +8,55 @@
 use std::fmt::Write;
 
 use cosched_core::Actuator;
-use cosched_results::live::{ChosenSlice, Forward, LiveState, Shuffled, Snapshot, Standing};
+use cosched_results::live::{LiveState, Snapshot, Standing};
 
 /// The text for one answer to a scraper.
 pub fn text(snapshot: &Snapshot) -> String {
     let mut page = MetricsPage(String::new());
     let pid = snapshot.pid.to_string();
-    page.family("cosched_run", "info", None, "The current run.");
+    page.family("cosched_run", "info", "The current run.");
     let mut about =
         vec![("version", env!("CARGO_PKG_VERSION")), ("policy", snapshot.policy.as_str())];
     about.extend(snapshot.placement.as_deref().map(|placement| ("placement", placement)));
     about.push(("pid", pid.as_str()));
     page.sample("cosched_run_info", &about, 1);
-    page.single("cosched_cpus", "gauge", None, "CPUs that programs may use.", snapshot.cpus.len());
+    page.single("cosched_cpus", "gauge", "CPUs that programs may use.", snapshot.cpus.len());
     if let Some(quantum) = snapshot.quantum_seconds {
         let help = "The requested quantum (length of a turn).";
-        page.single("cosched_quantum_seconds", "gauge", SECONDS, help, quantum);
+        page.single("cosched_quantum_seconds", "gauge", help, quantum);
     }
     let help = "How often a decision has changed which programs run.";
-    page.single("cosched_switches", "counter", None, help, snapshot.switches);
+    page.single("cosched_switches", "counter", help, snapshot.switches);
     let help = "Deviations from what the policy planned.";
-    page.single("cosched_deviations", "counter", None, help, snapshot.deviations);
+    page.single("cosched_deviations", "counter", help, snapshot.deviations);
     let help = "CPU time that cosched itself has used.";
-    page.single("cosched_own_cpu_seconds", "counter", SECONDS, help, snapshot.own_cpu_seconds);
+    page.single("cosched_own_cpu_seconds", "counter", help, snapshot.own_cpu_seconds);
 
-    let mut each = |name, kind, unit, help, value: fn(&Standing) -> Option<String>| {
-        page.family(name, kind, unit, help);
-        for program in &snapshot.programs {
-            let Some(value) = value(program) else { continue };
-            page.sample(&sample_name(name, kind), &[("program", program.name.as_str())], value);
-        }
-    };
+    let all: Vec<&Standing> = snapshot.programs.iter().collect();
+    let mut each = |name, kind, help, value: Value| page.each(&all, name, kind, help, value);
     let help = "How long the program was allowed to run, in all its runs.";
-    let running = "cosched_program_running_seconds";
-    each(running, "counter", SECONDS, help, |program| Some(program.running_seconds.to_string()));
+    each("cosched_program_running_seconds", "counter", help, |it| Some(it.running_seconds));
     let help = "How long the program waited for its starts or was paused, in all its runs.";
-    let waiting = "cosched_program_waiting_seconds";
-    each(waiting, "counter", SECONDS, help, |program| Some(program.waiting_seconds.to_string()));
+    each("cosched_program_waiting_seconds", "counter", help, |it| Some(it.waiting_seconds));
     if snapshot.is_by_weight() {
         let help = "How long the program was a filler, of the time in which it was allowed to run.";
-        let filler = "cosched_program_filler_seconds";
-        each(filler, "counter", SECONDS, help, |program| Some(program.filler_seconds.to_string()));
+        each("cosched_program_filler_seconds", "counter", help, |it| Some(it.filler_seconds));
     }
-    let known = |program: &Standing| program.cpu_seconds.map(|seconds| seconds.to_string());
     let help = "CPU time of the program's processes, in all its runs.";
-    each("cosched_program_cpu_seconds", "counter", SECONDS, help, known);
-    let known = |program: &Standing| program.context_switches.map(|count| count.to_string());
+    each("cosched_program_cpu_seconds", "counter", help, |it| it.cpu_seconds);
     let help = "How often threads of the program were taken from a CPU, in all its runs.";
-    each("cosched_program_context_switches", "counter", None, help, known);
+    let switches = "cosched_program_context_switches";
+    each(switches, "counter", help, |it| it.context_switches.map(|count| count as f64));
     let help = "Turns of the program: starts and thaws, or turns by weight.";
-    each("cosched_program_turns", "counter", None, help, |program| Some(program.turns.to_string()));
+    each("cosched_program_turns", "counter", help, |it| Some(it.turns as f64));
     let help = "Complete runs of the program.";
-    each("cosched_program_completions", "counter", None, help, |p| Some(p.completions.to_string()));
+    each("cosched_program_completions", "counter", help, |it| Some(it.completions as f64));
     let help = "Thread limit of the program.";
-    each("cosched_program_threads", "gauge", None, help, |program| {
-        Some(program.allowed.to_string())
-    });
+    each("cosched_program_threads", "gauge", help, |it| Some(it.allowed.into()));
     let help = "Threads that the program requests.";
-    each("cosched_program_threads_requested", "gauge", None, help, |p| Some(p.threads.to_string()));
+    each("cosched_program_threads_requested", "gauge", help, |it| Some(it.threads.into()));
     let help = "Weight of the program: its share relative to other programs.";
-    each("cosched_program_weight", "gauge", None, help, |program| Some(program.weight.to_string()));
+    each("cosched_program_weight", "gauge", help, |it| Some(it.weight));
 
     slices(&mut page, snapshot);
     moves(&mut page, snapshot);
@@ -75,7 +64,7 @@ pub fn text(snapshot: &Snapshot) -> String {
     barrier_stats(&mut page, snapshot);
 
     let name = "cosched_program_state";
-    page.family(name, "stateset", None, "State of the program.");
+    page.family(name, "stateset", "State of the program.");
     for program in &snapshot.programs {
         for state in LiveState::ALL {
             let labels = [("program", program.name.as_str()), (name, state.name())];
@@ -85,36 +74,30 @@ pub fn text(snapshot: &Snapshot) -> String {
     page.0 + "# EOF\n"
 }
 
+/// The programs with the figures of a policy; none of them has ended.
+fn alive(snapshot: &Snapshot, has: fn(&Standing) -> bool) -> Vec<&Standing> {
+    let programs = snapshot.programs.iter();
+    programs.filter(|program| program.state != LiveState::Ended && has(program)).collect()
+}
+
 /// The metrics of policies that choose time slices: the slices, the figures for which they were
-/// chosen, and how threads are scheduled. An unknown figure has no sample.
+/// chosen, and how threads are scheduled.
 fn slices(page: &mut MetricsPage, snapshot: &Snapshot) {
-    let chosen = || {
-        let alive = |program: &&Standing| program.state != LiveState::Ended;
-        let programs = snapshot.programs.iter().filter(alive);
-        programs.filter_map(|program| Some((program, program.slice?)))
-    };
-    if chosen().next().is_none() {
+    let programs = alive(snapshot, |program| program.slice.is_some());
+    if programs.is_empty() {
         return;
     }
-    let mut each = |name, unit: &'static str, help, value: fn(ChosenSlice) -> Option<f64>| {
-        page.family(name, "gauge", Some(unit), help);
-        for (program, slice) in chosen() {
-            if let Some(value) = value(slice) {
-                page.sample(name, &[("program", program.name.as_str())], value);
-            }
-        }
-    };
+    let mut each = |name, help, value: Value| page.each(&programs, name, "gauge", help, value);
     let help = "Time slice that the policy has chosen for the program's threads.";
-    each("cosched_program_slice_seconds", "seconds", help, |slice| Some(slice.slice_seconds));
+    each("cosched_program_slice_seconds", help, |it| Some(it.slice?.slice_seconds));
     let help = "Share of its threads' time at locks for which the slice was chosen.";
-    let locks = "cosched_program_lock_contention_ratio";
-    each(locks, "ratio", help, |slice| Some(slice.lock_contention));
+    each("cosched_program_lock_contention_ratio", help, |it| Some(it.slice?.lock_contention));
     let help = "Share of references to the last-level cache that missed when the slice was chosen.";
-    each("cosched_program_cache_miss_ratio", "ratio", help, |slice| slice.miss_ratio);
+    each("cosched_program_cache_miss_ratio", help, |it| it.slice?.miss_ratio);
 
     let name = "cosched_program_actuator";
-    page.family(name, "stateset", None, "How the program's threads are scheduled.");
-    for (program, _) in chosen() {
+    page.family(name, "stateset", "How the program's threads are scheduled.");
+    for program in programs {
         for actuator in program.actuator.iter().flat_map(|_| Actuator::ALL) {
             let labels = [("program", program.name.as_str()), (name, actuator.name())];
             page.sample(name, &labels, u8::from(program.actuator == Some(actuator)));
@@ -124,112 +107,81 @@ fn slices(page: &mut MetricsPage, snapshot: &Snapshot) {
 
 /// The metrics of policies that move threads between groups of CPUs: how often, and why.
 fn moves(page: &mut MetricsPage, snapshot: &Snapshot) {
-    let shuffled = || {
-        let alive = |program: &&Standing| program.state != LiveState::Ended;
-        let programs = snapshot.programs.iter().filter(alive);
-        programs.filter_map(|program| Some((program.name.as_str(), program.shuffled?)))
-    };
-    if shuffled().next().is_none() {
+    let programs = alive(snapshot, |program| program.shuffled.is_some());
+    if programs.is_empty() {
         return;
     }
-    let mut each = |name, kind, unit, help, value: fn(Shuffled) -> f64| {
-        page.family(name, kind, unit, help);
-        for (program, shuffled) in shuffled() {
-            page.sample(&sample_name(name, kind), &[("program", program)], value(shuffled));
-        }
-    };
+    let mut each = |name, kind, help, value: Value| page.each(&programs, name, kind, help, value);
     let help = "How often a thread of the program was moved to another group of CPUs.";
-    each("cosched_program_moves", "counter", None, help, |shuffled| shuffled.moves as f64);
+    each("cosched_program_moves", "counter", help, |it| Some(it.shuffled?.moves as f64));
     let help = "Groups of CPUs to which the program's threads are bound; 0: they run anywhere.";
-    each("cosched_program_groups", "gauge", None, help, |shuffled| shuffled.groups.into());
+    each("cosched_program_groups", "gauge", help, |it| Some(it.shuffled?.groups.into()));
     let help = "Share of its threads' time at locks for which they were moved.";
     let locks = "cosched_program_lock_contention_ratio";
-    each(locks, "gauge", Some("ratio"), help, |shuffled| shuffled.lock_contention);
+    each(locks, "gauge", help, |it| Some(it.shuffled?.lock_contention));
 }
 
 /// The metrics of policies that equalise slowdowns: the progress of programs, and the cost of
 /// measuring it.
 fn forward(page: &mut MetricsPage, snapshot: &Snapshot) {
-    let come = || {
-        let alive = |program: &&Standing| program.state != LiveState::Ended;
-        let programs = snapshot.programs.iter().filter(alive);
-        programs.filter_map(|program| Some((program.name.as_str(), program.forward?)))
-    };
-    if come().next().is_none() {
+    let programs = alive(snapshot, |program| program.forward.is_some());
+    if programs.is_empty() {
         return;
     }
-    let mut each = |name, kind, unit, help, value: fn(Forward) -> Option<f64>| {
-        page.family(name, kind, unit, help);
-        for (program, forward) in come() {
-            if let Some(value) = value(forward) {
-                page.sample(&sample_name(name, kind), &[("program", program)], value);
-            }
-        }
-    };
+    let mut each = |name, kind, help, value: Value| page.each(&programs, name, kind, help, value);
     let help = "Solo time of the work that the program has done, weighted, since the last program \
                 arrived.";
     let name = "cosched_program_forward_progress_seconds";
-    each(name, "gauge", SECONDS, help, |forward| Some(forward.progress_seconds));
+    each(name, "gauge", help, |it| Some(it.forward?.progress_seconds));
     let help = "Slowdown of the program since its arrival: time / solo time.";
-    each("cosched_program_slowdown_ratio", "gauge", RATIO, help, |forward| forward.slowdown);
+    each("cosched_program_slowdown_ratio", "gauge", help, |it| it.forward?.slowdown);
     let help = "Share of its quanta for which the program's solo speed is known.";
-    let name = "cosched_program_speed_known_ratio";
-    each(name, "gauge", RATIO, help, |forward| Some(forward.speed_known));
+    each("cosched_program_speed_known_ratio", "gauge", help, |it| Some(it.forward?.speed_known));
     let help =
         "How often other programs waited so that the program's solo speed could be measured.";
-    let name = "cosched_program_trainings";
-    each(name, "counter", None, help, |forward| Some(forward.trainings as f64));
+    each("cosched_program_trainings", "counter", help, |it| Some(it.forward?.trainings as f64));
     let help =
         "CPU time that was to be left idle so that the program's solo speed could be measured.";
     let name = "cosched_program_training_idle_seconds";
-    each(name, "counter", SECONDS, help, |forward| Some(forward.training_idle_seconds));
+    each(name, "counter", help, |it| Some(it.forward?.training_idle_seconds));
 }
 
 /// The barrier statistics, where threads wait at barriers of cosched: how many they passed, and how
 /// their waits ended.
 fn barrier_stats(page: &mut MetricsPage, snapshot: &Snapshot) {
-    let stats = || {
-        let programs = snapshot.programs.iter();
-        programs.filter_map(|program| Some((program.name.as_str(), program.barrier_stats?)))
-    };
-    if stats().next().is_none() {
+    let programs = snapshot.programs.iter().filter(|program| program.barrier_stats.is_some());
+    let programs: Vec<&Standing> = programs.collect();
+    if programs.is_empty() {
         return;
     }
-    let name = "cosched_program_barriers";
-    page.family(name, "counter", None, "Barriers of cosched that the program's threads passed.");
-    for (program, stats) in stats() {
-        page.sample(&sample_name(name, "counter"), &[("program", program)], stats.barriers);
-    }
+    let help = "Barriers of cosched that the program's threads passed.";
+    let passed: Value = |it| Some(it.barrier_stats?.barriers as f64);
+    page.each(&programs, "cosched_program_barriers", "counter", help, passed);
     let name = "cosched_program_barrier_waits";
-    page.family(name, "counter", None, "How waits at these barriers ended.");
-    for (program, stats) in stats() {
+    page.family(name, "counter", "How waits at these barriers ended.");
+    for (program, stats) in programs.iter().filter_map(|it| Some((it, it.barrier_stats?))) {
         for (how, count) in [
             ("spun-briefly", stats.spun_briefly),
             ("spun", stats.spun),
             ("yielded", stats.yielded),
             ("slept", stats.slept),
         ] {
-            let labels = [("program", program), ("how", how)];
+            let labels = [("program", program.name.as_str()), ("how", how)];
             page.sample(&sample_name(name, "counter"), &labels, count);
         }
     }
-    let name = "cosched_program_barrier_informed_waits";
+    let mut each = |name, help, value: Value| page.each(&programs, name, "counter", help, value);
     let help =
         "Waits beyond microseconds at these barriers with a known state of the late threads.";
-    page.family(name, "counter", None, help);
-    for (program, stats) in stats() {
-        page.sample(&sample_name(name, "counter"), &[("program", program)], stats.knew);
-    }
-    let name = "cosched_program_barrier_waiting_seconds";
+    let informed = "cosched_program_barrier_informed_waits";
+    each(informed, help, |it| Some(it.barrier_stats?.knew as f64));
     let help = "Time of the program's threads in waits beyond microseconds at these barriers.";
-    page.family(name, "counter", SECONDS, help);
-    for (program, stats) in stats() {
-        page.sample(&sample_name(name, "counter"), &[("program", program)], stats.waited_seconds);
-    }
+    let waiting = "cosched_program_barrier_waiting_seconds";
+    each(waiting, help, |it| Some(it.barrier_stats?.waited_seconds));
 }
 
-const SECONDS: Option<&str> = Some("seconds");
-const RATIO: Option<&str> = Some("ratio");
+/// A figure of a program; an unknown one has no sample.
+type Value = fn(&Standing) -> Option<f64>;
 
 /// The name of a family's samples; those of a counter end with *total*.
 fn sample_name(family: &str, kind: &str) -> String {
@@ -242,9 +194,10 @@ fn sample_name(family: &str, kind: &str) -> String {
 struct MetricsPage(String);
 
 impl MetricsPage {
-    fn family(&mut self, name: &str, kind: &str, unit: Option<&str>, help: &str) {
+    /// The head of a family, whose name ends with its unit, where it has one.
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
         self.line(format_args!("# TYPE {name} {kind}"));
-        if let Some(unit) = unit {
+        if let Some((_, unit @ ("seconds" | "ratio"))) = name.rsplit_once('_') {
             self.line(format_args!("# UNIT {name} {unit}"));
         }
         self.line(format_args!("# HELP {name} {help}"));
@@ -260,16 +213,18 @@ impl MetricsPage {
     }
 
     /// A family of one sample.
-    fn single(
-        &mut self,
-        name: &str,
-        kind: &str,
-        unit: Option<&str>,
-        help: &str,
-        value: impl std::fmt::Display,
-    ) {
-        self.family(name, kind, unit, help);
+    fn single(&mut self, name: &str, kind: &str, help: &str, value: impl std::fmt::Display) {
+        self.family(name, kind, help);
         self.sample(&sample_name(name, kind), &[], value);
+    }
+
+    /// A family with a sample for each of these programs.
+    fn each(&mut self, programs: &[&Standing], name: &str, kind: &str, help: &str, value: Value) {
+        self.family(name, kind, help);
+        for (program, value) in programs.iter().filter_map(|it| Some((it, value(it)?))) {
+            let labels = [("program", program.name.as_str())];
+            self.sample(&sample_name(name, kind), &labels, value);
+        }
     }
 
     fn line(&mut self, line: std::fmt::Arguments<'_>) {
@@ -298,6 +253,12 @@ mod tests {
             _ => "",
         };
         sample.strip_suffix(end).unwrap()
+    }
+
+    fn has_lines(metrics: &str, lines: &[&str]) {
+        for line in lines {
+            assert!(metrics.lines().any(|found| found == *line), "{line}: {metrics}");
+        }
     }
 
     #[test]
@@ -363,15 +324,16 @@ mod tests {
     fn slices_have_metrics_while_a_program_lives() {
         let mut snapshot = faithful();
         let metrics = text(&snapshot);
-        for line in [
-            "cosched_program_slice_seconds{program=\"solver\"} 0.2",
-            "cosched_program_lock_contention_ratio{program=\"sort\"} 0.12",
-            "cosched_program_cache_miss_ratio{program=\"solver\"} 0.05",
-            "cosched_program_actuator{program=\"solver\",cosched_program_actuator=\"slice\"} 1",
-            "cosched_program_actuator{program=\"solver\",cosched_program_actuator=\"batch\"} 0",
-        ] {
-            assert!(metrics.lines().any(|found| found == line), "{line}: {metrics}");
-        }
+        has_lines(
+            &metrics,
+            &[
+                "cosched_program_slice_seconds{program=\"solver\"} 0.2",
+                "cosched_program_lock_contention_ratio{program=\"sort\"} 0.12",
+                "cosched_program_cache_miss_ratio{program=\"solver\"} 0.05",
+                "cosched_program_actuator{program=\"solver\",cosched_program_actuator=\"slice\"} 1",
+                "cosched_program_actuator{program=\"solver\",cosched_program_actuator=\"batch\"} 0",
+            ],
+        );
         assert!(!metrics.contains("cache_miss_ratio{program=\"sort\"}"), "{metrics}");
         assert!(!metrics.contains("slice_seconds{program=\"short\"}"), "{metrics}");
         snapshot.programs[0].state = LiveState::Ended;
@@ -382,13 +344,14 @@ mod tests {
     #[test]
     fn moved_threads_are_counted() {
         let metrics = text(&shuffling());
-        for line in [
-            "cosched_program_moves_total{program=\"solver\"} 5",
-            "cosched_program_groups{program=\"solver\"} 2",
-            "cosched_program_lock_contention_ratio{program=\"solver\"} 0.62",
-        ] {
-            assert!(metrics.lines().any(|found| found == line), "{line}: {metrics}");
-        }
+        has_lines(
+            &metrics,
+            &[
+                "cosched_program_moves_total{program=\"solver\"} 5",
+                "cosched_program_groups{program=\"solver\"} 2",
+                "cosched_program_lock_contention_ratio{program=\"solver\"} 0.62",
+            ],
+        );
         assert!(!metrics.contains("moves_total{program=\"sort\"}"), "{metrics}");
         assert!(!text(&faithful()).contains("cosched_program_moves"));
     }
@@ -396,15 +359,16 @@ mod tests {
     #[test]
     fn progress_has_metrics_where_it_is_known() {
         let metrics = text(&equalising());
-        for line in [
-            "cosched_program_forward_progress_seconds{program=\"solver\"} 0.95",
-            "cosched_program_slowdown_ratio{program=\"solver\"} 2.58",
-            "cosched_program_speed_known_ratio{program=\"sort\"} 0.75",
-            "cosched_program_trainings_total{program=\"solver\"} 2",
-            "cosched_program_training_idle_seconds_total{program=\"solver\"} 0.05",
-        ] {
-            assert!(metrics.lines().any(|found| found == line), "{line}: {metrics}");
-        }
+        has_lines(
+            &metrics,
+            &[
+                "cosched_program_forward_progress_seconds{program=\"solver\"} 0.95",
+                "cosched_program_slowdown_ratio{program=\"solver\"} 2.58",
+                "cosched_program_speed_known_ratio{program=\"sort\"} 0.75",
+                "cosched_program_trainings_total{program=\"solver\"} 2",
+                "cosched_program_training_idle_seconds_total{program=\"solver\"} 0.05",
+            ],
+        );
         assert!(!metrics.contains("slowdown_ratio{program=\"sort\"}"), "{metrics}");
         assert!(!metrics.contains("trainings_total{program=\"short\"}"), "{metrics}");
         assert!(!text(&faithful()).contains("forward"));
@@ -413,14 +377,15 @@ mod tests {
     #[test]
     fn barriers_are_counted_with_the_ends_of_waits() {
         let metrics = text(&donating());
-        for line in [
-            "cosched_program_barriers_total{program=\"solver\"} 2450",
-            "cosched_program_barrier_waits_total{program=\"solver\",how=\"slept\"} 500",
-            "cosched_program_barrier_informed_waits_total{program=\"solver\"} 600",
-            "cosched_program_barrier_waiting_seconds_total{program=\"solver\"} 0.05",
-        ] {
-            assert!(metrics.lines().any(|found| found == line), "{line}: {metrics}");
-        }
+        has_lines(
+            &metrics,
+            &[
+                "cosched_program_barriers_total{program=\"solver\"} 2450",
+                "cosched_program_barrier_waits_total{program=\"solver\",how=\"slept\"} 500",
+                "cosched_program_barrier_informed_waits_total{program=\"solver\"} 600",
+                "cosched_program_barrier_waiting_seconds_total{program=\"solver\"} 0.05",
+            ],
+        );
         assert!(!metrics.contains("barriers_total{program=\"sort\"}"), "{metrics}");
         assert!(!text(&faithful()).contains("barrier"));
     }
