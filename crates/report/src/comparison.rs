@@ -134,35 +134,28 @@ pub struct RoundFigures {
 
 /// Why runs cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the variants and fields mean")]
 pub enum Incomparable {
-    /// There is no run.
     #[error("there is no run")]
     NoRun,
-    /// A variant has more runs than another one.
     #[error("the variants have different numbers of runs")]
     Rounds,
-    /// The runs are of different workloads.
     #[error("the runs have different programs")]
     Programs,
-    /// A program does not do the same work in all runs.
     #[error("{program} is {} in {}, and {} in {}", one.1, one.0, other.1, other.0)]
     Work {
-        /// The program.
         program: String,
         /// A variant, and what the program does in it.
         one: (String, String),
         /// Another one.
         other: (String, String),
     },
-    /// The runs of a variant have different settings.
     #[error("runs of {variant} differ in their {setting}")]
     Settings {
-        /// The variant.
         variant: String,
         /// The setting that differs, by its name in run.json.
         setting: &'static str,
     },
-    /// The runs are from different machines, or only some were simulated.
     #[error("{} is of {}, and {} of {}", one.0, one.1, other.0, other.1)]
     Machines {
         /// A variant, and its machine in words.
@@ -170,38 +163,27 @@ pub enum Incomparable {
         /// Another one.
         other: (String, String),
     },
-    /// A run was interrupted, so it holds less work than others.
     #[error("{variant} was interrupted ({signal})")]
-    Interrupted {
-        /// The variant.
-        variant: String,
-        /// The signal that ended it.
-        signal: String,
-    },
+    Interrupted { variant: String, signal: String },
 }
 
 /// Why a comparison could not be read.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the variants and fields mean")]
 pub enum ComparisonError {
-    /// It has another version, or is something else.
     #[error(
         "is no comparison with the schema '{SCHEMA}'; name a folder of runs, or what `cosched \
          compare --json` printed"
     )]
     OtherSchema,
-    /// A field is missing or wrong.
     #[error("is damaged: {0}; compare again")]
     Damaged(serde_json::Error),
-    /// A field has a value that is impossible in a comparison.
     #[error(
         "{} {}; no comparison can be like this, so the file is damaged: compare again",
         fault.0,
         fault.1
     )]
-    Impossible {
-        /// The field, and what is wrong with it.
-        fault: ComparisonFault,
-    },
+    Impossible { fault: ComparisonFault },
 }
 
 impl Comparison {

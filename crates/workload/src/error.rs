@@ -14,19 +14,17 @@ use crate::input::is_loop;
 
 /// Why a workload was refused. Nothing has been started.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the variants and fields mean")]
 pub enum WorkloadError {
-    /// There is a folder in the place of the file.
     #[error("{}: is a folder, not a jobs file; name the file{}", shown_path(file), match inside {
         Some(inside) => format!(", such as {}", shown_path(inside)),
         None => " itself, such as jobs.toml".to_owned(),
     })]
     Folder {
-        /// The folder.
         file: PathBuf,
         /// A file in it that may be meant.
         inside: Option<PathBuf>,
     },
-    /// The file is a symbolic link that leads back to itself.
     #[error(
         "{}: is a loop of symbolic links and leads to no file; correct the links, or name the \
          file itself",
@@ -36,75 +34,33 @@ pub enum WorkloadError {
         /// The first of the links, or a path through one.
         file: PathBuf,
     },
-    /// The file could not be read.
     #[error("{}: cannot be read: {source}; check the path and its permissions", shown_path(file))]
-    Unreadable {
-        /// The file.
-        file: PathBuf,
-        /// What the operating system said.
-        source: io::Error,
-    },
-    /// The file is larger than any workload.
+    Unreadable { file: PathBuf, source: io::Error },
     #[error(
         "{}: is larger than {} MiB, so it is no jobs file; check the path",
         shown_path(file),
         MAX_BYTES >> 20
     )]
-    TooLarge {
-        /// The file.
-        file: PathBuf,
-    },
-    /// The file is not text.
+    TooLarge { file: PathBuf },
     #[error("{}:{line}: is not UTF-8 text; save the file as UTF-8", shown_path(file))]
     NotUtf8 {
-        /// The file.
         file: PathBuf,
         /// The line with the first bad byte, from 1.
         line: usize,
     },
-    /// The file is not TOML.
     #[error("{place}: not valid TOML: {}", escaped(message))]
-    Syntax {
-        /// Where.
-        place: Place,
-        /// What the TOML parser said, and the remedy where it is known.
-        message: String,
-    },
-    /// There is nothing to run.
+    Syntax { place: Place, message: String },
     #[error(
         "{place}: no program to run; name at least one: a line [[program]], and below it a line \
          command = \"./cg --work 4\" (`cosched run --help` lists the keys)"
     )]
-    Empty {
-        /// Where.
-        place: Place,
-    },
-    /// There is too much to run.
+    Empty { place: Place },
     #[error("{place}: {count} programs; at most {MAX_PROGRAMS} can run in one workload")]
-    TooMany {
-        /// Where.
-        place: Place,
-        /// How many there are.
-        count: usize,
-    },
-    /// A key is not known, or has a value that cannot be.
+    TooMany { place: Place, count: usize },
     #[error("{place}: {} {problem}", shown(key))]
-    Invalid {
-        /// Where.
-        place: Place,
-        /// The key.
-        key: Cow<'static, str>,
-        /// What is wrong, and the remedy.
-        problem: Box<Problem>,
-    },
-    /// What a program names cannot be used for what the command does with it.
+    Invalid { place: Place, key: Cow<'static, str>, problem: Box<Problem> },
     #[error("{place}: {what}")]
-    Unusable {
-        /// Where.
-        place: Place,
-        /// What cannot be used, why, and the remedy.
-        what: String,
-    },
+    Unusable { place: Place, what: String },
     /// More than one mistake, in the order of the file.
     #[error("{}{} errors; nothing was started", lines(.0), .0.len())]
     Several(Vec<WorkloadError>),

@@ -38,20 +38,17 @@ pub struct ExecutableError {
 
 /// Why a command cannot be run; each message begins with the command and ends with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the variants and fields mean")]
 pub enum CommandProblem {
-    /// No folder of `PATH` has it.
     #[error("'{}' was not found in PATH; {} (PATH is {})", shown(command),
         if *here { format!("write ./{} to run the one in its working directory", shown(command)) }
         else { "install it, or write its path".to_owned() }, shown_path(searched))]
     NotInPath {
-        /// The command as written.
         command: String,
-        /// The value of `PATH`.
         searched: PathBuf,
         /// Whether the working directory has such a file.
         here: bool,
     },
-    /// A whole command line stands in its first word.
     #[error(
         "'{}' is one word with a blank in it, and no program has that name; {}",
         shown(command),
@@ -59,46 +56,29 @@ pub enum CommandProblem {
         else { "leave out the quotes around it (`cosched run` also takes it quoted, after --prog)" }
     )]
     OneWord {
-        /// The word.
         command: String,
         /// Whether it stands in a file, and not on the command line.
         in_file: bool,
     },
-    /// This word sets a variable, as in a shell.
     #[error(
         "'{word}' sets a variable, and no program has that name; write `env {word} ...`, or use \
          the key `env` of a jobs file",
         word = shown(.0)
     )]
     Variable(String),
-    /// There is no such file.
     #[error("{} does not exist; correct its path, or build it first", shown_path(file))]
-    NoSuchFile {
-        /// Where the file should be.
-        file: PathBuf,
-    },
-    /// The file that its interpreter is to run is not there.
+    NoSuchFile { file: PathBuf },
     #[error(
         "runs {}, which does not exist; correct its path, or its folder (cwd)",
         shown_path(file)
     )]
-    NoScript {
-        /// Where the file should be.
-        file: PathBuf,
-    },
-    /// It is a symbolic link to nothing.
+    NoScript { file: PathBuf },
     #[error(
         "{} is a symbolic link to {}, which does not exist; correct the link, or build that first",
         shown_path(file),
         shown_path(target)
     )]
-    LeadsNowhere {
-        /// The link.
-        file: PathBuf,
-        /// What it names.
-        target: PathBuf,
-    },
-    /// It is a symbolic link that leads back to itself, directly or by others.
+    LeadsNowhere { file: PathBuf, target: PathBuf },
     #[error(
         "{} is a loop of symbolic links and leads to no file; correct the links, or name the file \
          itself",
@@ -108,59 +88,31 @@ pub enum CommandProblem {
         /// The first of the links, or a path through one.
         file: PathBuf,
     },
-    /// A folder on the way to it is closed to this user.
     #[error(
         "{}: permission denied for this user; ask for the right to enter its folder, or use a copy",
         shown_path(file)
     )]
-    Denied {
-        /// Where the file should be.
-        file: PathBuf,
-    },
-    /// It is a directory, a device or a socket.
+    Denied { file: PathBuf },
     #[error("{} is not a regular file; name an executable file", shown_path(file))]
-    NotAFile {
-        /// What was found.
-        file: PathBuf,
-    },
-    /// No user may execute it.
+    NotAFile { file: PathBuf },
     #[error(
         "{0} is not executable; run chmod +x {0}, or name its interpreter first",
         shown_path(file)
     )]
-    NotExecutable {
-        /// What was found.
-        file: PathBuf,
-    },
-    /// It is a script, and what its first line names cannot be run.
+    NotExecutable { file: PathBuf },
     #[error(
         "{} is a script for {}, which {why}; install that, or correct the first line of the script",
         shown_path(file),
         shown_path(interpreter)
     )]
-    NoInterpreter {
-        /// The script.
-        file: PathBuf,
-        /// What its first line names.
-        interpreter: PathBuf,
-        /// What is wrong with that.
-        why: &'static str,
-    },
-    /// It is a program, and its loader is missing.
+    NoInterpreter { file: PathBuf, interpreter: PathBuf, why: &'static str },
     #[error(
         "{} needs the loader {}, which {why}; install the libraries that it was built for, or \
          build it here",
         shown_path(file),
         shown_path(loader)
     )]
-    NoLoader {
-        /// The program.
-        file: PathBuf,
-        /// The loader that it names.
-        loader: PathBuf,
-        /// What is wrong with that.
-        why: &'static str,
-    },
+    NoLoader { file: PathBuf, loader: PathBuf, why: &'static str },
 }
 
 impl ProgramSpec {

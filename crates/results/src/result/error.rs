@@ -20,74 +20,37 @@ fn readable(file: &Path) -> &'static str {
 
 /// Why a result could not be read or written.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the variants and fields mean")]
 pub enum ResultError {
-    /// The file could not be read.
     #[error(
         "{}: cannot be read: {source}; {}",
         shown_path(file),
         input::remedy(source, readable(file))
     )]
-    Unreadable {
-        /// The file.
-        file: PathBuf,
-        /// What the operating system said.
-        source: io::Error,
-    },
-    /// The file could not be written.
+    Unreadable { file: PathBuf, source: io::Error },
     #[error("{}: cannot be written: {source}; {}", shown_path(file), match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "free some space, or choose a folder on another disk"
         }
         _ => "choose a folder that you may write to",
     })]
-    Unwritable {
-        /// The file.
-        file: PathBuf,
-        /// What the operating system said.
-        source: io::Error,
-    },
-    /// The file is something else.
+    Unwritable { file: PathBuf, source: io::Error },
     #[error("{}: is not a result of a run ({what}); {READABLE}", shown_path(file))]
-    NoResult {
-        /// The file.
-        file: PathBuf,
-        /// How this is known.
-        what: String,
-    },
-    /// The file is of another version.
+    NoResult { file: PathBuf, what: String },
     #[error(
         "{}: has the schema '{found}', but only '{EARLIEST}' to '{SCHEMA}' can be read; \
         run the workload again, or use the cosched that wrote the file",
         shown_path(file), EARLIEST = EARLIER_SCHEMAS[0]
     )]
-    OtherSchema {
-        /// The file.
-        file: PathBuf,
-        /// The schema that it names.
-        found: String,
-    },
-    /// The file is not JSON, or a field is missing or wrong.
+    OtherSchema { file: PathBuf, found: String },
     #[error("{}: is damaged: {source}; run the workload again", shown_path(file))]
-    Damaged {
-        /// The file.
-        file: PathBuf,
-        /// What is wrong, and where.
-        source: serde_json::Error,
-    },
-    /// A field has a value that no run can have.
+    Damaged { file: PathBuf, source: serde_json::Error },
     #[error(
         "{}: {field} {what}; no run can be like this, so the file is damaged: run the workload \
          again",
         shown_path(file)
     )]
-    Impossible {
-        /// The file.
-        file: PathBuf,
-        /// Which field.
-        field: String,
-        /// What is wrong with it.
-        what: String,
-    },
+    Impossible { file: PathBuf, field: String, what: String },
 }
 
 #[cfg(test)]
