@@ -41,39 +41,23 @@ pub enum RowOrder {
 }
 
 impl RowOrder {
-    /// Every order, with its key.
-    pub const KEYS: [(char, RowOrder); 10] = [
-        ('o', RowOrder::Workload),
-        ('n', RowOrder::Name),
-        ('s', RowOrder::Share),
-        ('r', RowOrder::Running),
-        ('w', RowOrder::Waiting),
-        ('t', RowOrder::Turns),
-        ('l', RowOrder::Locks),
-        ('c', RowOrder::Slice),
-        ('a', RowOrder::Actuator),
-        ('d', RowOrder::Slowdown),
+    /// Every order, with its key and its name in a word.
+    pub const KEYS: [(char, &'static str, RowOrder); 10] = [
+        ('o', "workload", RowOrder::Workload),
+        ('n', "name", RowOrder::Name),
+        ('s', "share", RowOrder::Share),
+        ('r', "running", RowOrder::Running),
+        ('w', "waiting", RowOrder::Waiting),
+        ('t', "turns", RowOrder::Turns),
+        ('l', "locks", RowOrder::Locks),
+        ('c', "slice", RowOrder::Slice),
+        ('a', "actuator", RowOrder::Actuator),
+        ('d', "slowdown", RowOrder::Slowdown),
     ];
 
     /// The order with this key.
     pub fn of_key(key: char) -> Option<RowOrder> {
-        RowOrder::KEYS.iter().find(|(of, _)| *of == key).map(|(_, order)| *order)
-    }
-
-    /// Its name in a word.
-    pub fn name(self) -> &'static str {
-        match self {
-            RowOrder::Workload => "workload",
-            RowOrder::Name => "name",
-            RowOrder::Share => "share",
-            RowOrder::Running => "running",
-            RowOrder::Waiting => "waiting",
-            RowOrder::Turns => "turns",
-            RowOrder::Locks => "locks",
-            RowOrder::Slice => "slice",
-            RowOrder::Actuator => "actuator",
-            RowOrder::Slowdown => "slowdown",
-        }
+        RowOrder::KEYS.iter().find(|(of, ..)| *of == key).map(|(.., order)| *order)
     }
 }
 
@@ -172,7 +156,8 @@ pub fn frame(
     };
     if height.is_some() {
         let reversed = if view.reversed { ", reversed" } else { "" };
-        let by = view.order.name();
+        let chosen = RowOrder::KEYS.into_iter().find(|(.., order)| *order == view.order);
+        let by = chosen.map_or("", |(_, name, _)| name);
         lines.push(plain(format!("q quits; order by o n s r w t l c a d: {by}{reversed}{rest}")));
     }
     for line in &mut lines {

@@ -74,7 +74,6 @@ const COLUMNS: [ScreenColumn; COUNT] = [
 /// Names get this width first, if the screen is wide enough.
 const NAME: usize = 30;
 
-/// The names of the columns, with their meanings.
 pub(super) fn legend() -> impl Iterator<Item = (&'static str, &'static str)> {
     COLUMNS.iter().map(|column| (column.name, column.meaning))
 }
@@ -97,7 +96,6 @@ pub(super) struct Rates {
 pub(super) struct Columns([usize; COUNT]);
 
 impl Columns {
-    /// The widths for these programs, on a screen of this width.
     pub(super) fn fitting(now: &Snapshot, width: usize) -> Columns {
         let mut needed = COLUMNS.map(|column| column.least);
         for program in &now.programs {
@@ -177,7 +175,6 @@ impl Columns {
     }
 }
 
-/// The cells of a row.
 fn cells(now: &Snapshot, program: &Standing, rates: Rates) -> [String; COUNT] {
     let known = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
     let alive = program.state != LiveState::Ended;

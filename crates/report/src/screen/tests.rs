@@ -16,7 +16,6 @@ fn names(view: View) -> Vec<String> {
     rows.iter().map(|line| line.text.split(' ').next().unwrap().to_owned()).collect()
 }
 
-/// A snapshot of many programs.
 fn crowd(count: usize) -> Snapshot {
     let mut many = snapshot();
     let one = many.programs[0].clone();

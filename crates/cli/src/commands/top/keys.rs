@@ -24,7 +24,7 @@ pub(super) enum KeyAction {
 /// What `--help` and the man page say of keys and columns.
 pub(super) fn help() -> String {
     // Two lines, so that none is broken between a key and what it stands for.
-    let orders = RowOrder::KEYS.map(|(key, order)| format!("{key} {}", order.name()));
+    let orders = RowOrder::KEYS.map(|(key, name, _)| format!("{key} {name}"));
     let (first, rest) = orders.split_at(orders.len() / 2);
     let mut lines = vec![
         "Keys:".to_owned(),
