@@ -112,20 +112,19 @@ impl Drawing {
     }
 
     fn element(&self, label: &str) -> String {
-        let Drawing { width, height, body } = self;
-        format!(
-            "<svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
-             role=\"img\" aria-label=\"{}\">{body}</svg>",
-            escaped(label)
-        )
+        self.svg(&format!("role=\"img\" aria-label=\"{}\"", escaped(label)))
     }
 
     /// A picture that adds nothing to the text next to it.
     fn ornament(&self) -> String {
+        self.svg("aria-hidden=\"true\"")
+    }
+
+    fn svg(&self, attributes: &str) -> String {
         let Drawing { width, height, body } = self;
         format!(
             "<svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
-             aria-hidden=\"true\">{body}</svg>"
+             {attributes}>{body}</svg>"
         )
     }
 
