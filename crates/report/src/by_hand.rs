@@ -27,7 +27,6 @@ pub(crate) const fn ms(n: u64) -> Nanos {
     Nanos::from_millis(n)
 }
 
-/// The run of the table above.
 pub(crate) fn run() -> RunResult {
     RunResult::new(&outcome(), &context())
 }

@@ -31,7 +31,6 @@ const SCRIPT: &str = include_str!("html/page.js");
 /// The mark of a page: `cosched report` replaces only files with this mark.
 pub const GENERATOR: &str = "<meta name=\"generator\" content=\"cosched report\">";
 
-/// The whole page.
 pub(crate) fn page(report: &Report) -> String {
     let shown = report.shown();
     let mut data = Vec::new();
@@ -182,7 +181,6 @@ fn section(i: usize, shown: &ShownVariant<'_>, data: &mut Vec<Value>) -> String 
     )
 }
 
-/// Further facts about a run.
 fn facts(run: &RunResult) -> String {
     let by = |what: &str, how: &str| match how.split_once(", ") {
         None if how == NONE => format!("not {what}"),
@@ -306,7 +304,6 @@ fn table(table: &Table, caption: &str) -> String {
     )
 }
 
-/// A sentence that sums up.
 fn summed_up(verdict: &str) -> String {
     format!("<p class=\"verdict\">{}</p>\n", escaped(verdict))
 }

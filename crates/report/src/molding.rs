@@ -29,7 +29,6 @@ pub(crate) fn named(result: &RunResult) -> Option<String> {
     (!named.is_empty()).then(|| words::list(&named))
 }
 
-/// The sentence about one program.
 pub(crate) fn in_words(program: &ProgramResult) -> Option<String> {
     let requested = program.molded_from?;
     let all = program.solo_seconds.map_or(String::new(), |seconds| {

@@ -23,12 +23,10 @@ pub struct Report {
     pub window: Option<(f64, f64)>,
 }
 
-/// The part of a report about a variant.
 pub(crate) struct ShownVariant<'a> {
     pub(crate) variant: &'a VariantRuns,
     /// Its name in addresses and file names, unique.
     pub(crate) slug: String,
-    /// The run that is shown.
     pub(crate) run: &'a RunResult,
     pub(crate) panels: Vec<Panel>,
 }

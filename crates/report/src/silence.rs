@@ -31,7 +31,6 @@ fn sentence(names: BTreeSet<String>, instead: Instead) -> Option<String> {
     Some(format!("{names} reported no progress: {} instead.", substitute(instead, their)))
 }
 
-/// The sentence about one program.
 pub(crate) fn in_words(program: &ProgramResult) -> Option<String> {
     let instead = substitute(program.instead_of_progress?, "its");
     Some(format!("It reported no progress: {instead} instead."))

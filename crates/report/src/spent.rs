@@ -140,7 +140,6 @@ fn kept_from(result: &RunResult) -> Nanos {
     nanos(result.kept_from_seconds.unwrap_or_default())
 }
 
-/// All changes, in order of time.
 fn changes(result: &RunResult) -> Vec<PresenceChange> {
     let history = History::of(result);
     let kept_from = kept_from(result);

@@ -248,7 +248,6 @@ fn counters(history: &History<'_>, group: Track, writer: &mut TraceWriter) {
     }
 }
 
-/// The facts about the run as a whole.
 fn whole(result: &RunResult) -> Vec<DebugAnnotation> {
     let (metrics, simulation) = (&result.metrics, result.simulation.as_ref());
     let quantum = result.quantum_seconds.map(|quantum| words::span(nanos(quantum)));

@@ -9,7 +9,6 @@ use crate::history::nanos;
 use crate::words;
 pub(crate) use cosched_core::format::actuator as name;
 
-/// A change.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TreatmentChange {
     /// When it was decided, since the run began.
@@ -21,7 +20,6 @@ pub(crate) struct TreatmentChange {
 }
 
 impl TreatmentChange {
-    /// Its reasons in words.
     pub(crate) fn because(&self) -> String {
         self.whys.iter().map(words::reason).collect::<Vec<_>>().join("; ")
     }

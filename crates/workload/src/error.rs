@@ -293,7 +293,6 @@ pub(super) enum WorkloadOrigin<'a> {
 }
 
 impl<'a> WorkloadOrigin<'a> {
-    /// A file with this text.
     pub(super) fn file(path: &'a Path, text: &'a str) -> WorkloadOrigin<'a> {
         let lines = text.match_indices('\n').map(|(newline, _)| newline + 1);
         WorkloadOrigin::File { path, text, lines: [0].into_iter().chain(lines).collect() }

@@ -20,7 +20,6 @@ use crate::nearest::nearest;
 /// What the parser says of a key that a table has already.
 const TWICE: &str = "duplicate key";
 
-/// A program as it was written down.
 pub(super) struct Draft<'text> {
     /// Where: bytes of the file; empty for the command line.
     pub(super) place: Range<usize>,
@@ -30,7 +29,6 @@ pub(super) struct Draft<'text> {
     pub(super) command: Option<WrittenCommand>,
 }
 
-/// A command as it was written down.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(super) enum WrittenCommand {
@@ -40,7 +38,6 @@ pub(super) enum WrittenCommand {
     Split(Vec<String>),
 }
 
-/// A `repeat` as it was written down.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(super) enum WrittenRepeat {

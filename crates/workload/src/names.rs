@@ -17,7 +17,6 @@ const NAMELESS: &str = "program";
 /// As many characters never take more than [`MAX_BYTES`] in UTF-8.
 const MAX_DEFAULT_CHARS: usize = 50;
 
-/// The names of a workload.
 pub(super) struct Names {
     taken: HashSet<String>,
     /// The highest number tried per base name, so that a thousand equal commands take a thousand

@@ -18,7 +18,6 @@ const LARGEST: f64 = 1e9;
 /// The field with an impossible value, and what is wrong with it.
 pub(super) type ComparisonFault = (String, String);
 
-/// The machine of a run, in words.
 fn machine_in_words(run: &RunResult) -> String {
     match &run.simulation {
         Some(simulation) => format!("{}, kernel {}", run.machine, simulation.kernel),

@@ -40,7 +40,6 @@ impl Choice {
     }
 }
 
-/// All choices of a run, in order of time.
 pub(super) fn choices(result: &RunResult) -> Vec<Choice> {
     let choice = |(from_seconds, reason): (f64, &Reason)| match reason.why.read()? {
         AutoReason::Chosen { mode, reason_code, corun, gangs, explored } => Some(Choice {

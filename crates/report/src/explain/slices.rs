@@ -46,7 +46,6 @@ pub struct TriedActuator {
     pub pause_seconds: Option<f64>,
 }
 
-/// Every slice of a program, in order of time.
 pub(super) fn choices(result: &RunResult, slot: usize) -> Vec<SliceChoice> {
     let choice = |(from_seconds, why): (f64, &Why)| match why.read()? {
         FaithfulReason::Slice { slice, lock_contention, miss_ratio, profiled } => {
@@ -63,7 +62,6 @@ pub(super) fn choices(result: &RunResult, slot: usize) -> Vec<SliceChoice> {
     reasons_about(result, slot).filter_map(choice).collect()
 }
 
-/// Every trial, in order of time.
 pub(super) fn trials(result: &RunResult, slot: usize) -> Vec<TriedActuator> {
     let trial = |(at_seconds, why): (f64, &Why)| match why.read()? {
         FaithfulReason::Kept { actuator, progress } => {
@@ -94,7 +92,6 @@ pub(super) fn recalled(result: &RunResult, slot: usize) -> Option<Actuator> {
     })
 }
 
-/// Slices, trials and the learned setting in words.
 pub(super) fn in_words(story: &ProgramStory, program: &ProgramResult) -> Vec<String> {
     let (choices, trials) = (&story.slices, &story.trials);
     let Some(first) = choices.first() else { return Vec::new() };

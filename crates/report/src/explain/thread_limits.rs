@@ -26,7 +26,6 @@ pub struct ThreadLimit {
     pub trial: bool,
 }
 
-/// All thread limits of a program, in order of time.
 pub(crate) fn thread_limits(result: &RunResult, slot: usize) -> Vec<ThreadLimit> {
     let thread_limit = |(from_seconds, why): (f64, &Why)| match why.read()? {
         LimitReason::LimitsThreads { threads, requested, speed } => {
@@ -39,7 +38,6 @@ pub(crate) fn thread_limits(result: &RunResult, slot: usize) -> Vec<ThreadLimit>
     reasons_about(result, slot).filter_map(thread_limit).collect()
 }
 
-/// The thread limits in words.
 pub(super) fn in_words(thread_limits: &[ThreadLimit]) -> Vec<String> {
     if thread_limits.is_empty() {
         return Vec::new();

@@ -74,12 +74,10 @@ impl ProgramTurns {
         }
     }
 
-    /// How many there were.
     pub(super) fn count(&self) -> usize {
         self.lengths.len()
     }
 
-    /// The parts of its running time.
     pub(super) fn parts(&self) -> String {
         if !self.takes_turns {
             return format!("{} running", seconds(self.running));

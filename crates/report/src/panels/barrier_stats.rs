@@ -5,7 +5,6 @@ use cosched_results::result::{ProgramResult, RunResult};
 
 use super::panel::{Bar, Panel, Plot, Stack};
 
-/// The barrier statistics of each program that has some.
 pub(super) fn waits(run: &RunResult) -> Option<Panel> {
     let bar = |program: &ProgramResult| {
         let stats = program.barrier.as_ref()?.statistics.filter(|stats| stats.waits() > 0)?;

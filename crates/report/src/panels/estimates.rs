@@ -63,7 +63,6 @@ pub(super) fn slowdowns(run: &RunResult) -> Option<Panel> {
     })
 }
 
-/// The slowdown in a reason.
 fn slowdown(why: FairReason) -> Option<f64> {
     match why {
         FairReason::LeastProgress { slowdown, .. } | FairReason::MoreProgress { slowdown, .. } => {
@@ -73,7 +72,6 @@ fn slowdown(why: FairReason) -> Option<f64> {
     }
 }
 
-/// How many training quanta each program had.
 pub(super) fn training(run: &RunResult) -> Option<Panel> {
     let count = |slot: usize, in_sequence: bool| {
         let is_one = |why: FairReason| match why {

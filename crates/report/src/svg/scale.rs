@@ -2,7 +2,6 @@
 
 use super::Drawing;
 
-/// An axis between two values and two places.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scale {
     /// The values at both ends; the first one is smaller.

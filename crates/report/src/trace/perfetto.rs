@@ -56,14 +56,12 @@ const SEQUENCE: u64 = 1;
 /// appended to the file.
 const FIRST_TRACK: u64 = u64::from_be_bytes(*b"cosched\0");
 
-/// A track of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Track(u64);
 
 /// A name with a text, shown with an event.
 pub(super) type DebugAnnotation = (String, String);
 
-/// A trace that is being written.
 #[derive(Debug, Default)]
 pub(super) struct TraceWriter {
     tracks: Vec<ProtobufMessage>,
@@ -86,7 +84,6 @@ impl TraceWriter {
         self.add(Some(parent), name, ProtobufMessage::default())
     }
 
-    /// A track of a counter.
     pub(super) fn counter(&mut self, parent: Track, name: &str, unit: &str) -> Track {
         let counter = ProtobufMessage::default().text(field::COUNTER_UNIT_NAME, unit);
         let descriptor = ProtobufMessage::default().message(field::TRACK_COUNTER, &counter);
@@ -120,7 +117,6 @@ impl TraceWriter {
         self.event(to, event(track, SLICE_ENDS));
     }
 
-    /// Something that happens at an instant.
     pub(super) fn instant(
         &mut self,
         track: Track,
@@ -145,7 +141,6 @@ impl TraceWriter {
         self.events.push((at, packet));
     }
 
-    /// How many tracks and events there are.
     pub(super) fn sizes(&self) -> (usize, usize) {
         (self.tracks.len(), self.events.len())
     }

@@ -23,17 +23,14 @@ impl ProtobufMessage {
         self
     }
 
-    /// A text.
     pub(super) fn text(self, field: u64, value: &str) -> ProtobufMessage {
         self.bytes(field, value.as_bytes())
     }
 
-    /// A message within this one.
     pub(super) fn message(self, field: u64, value: &ProtobufMessage) -> ProtobufMessage {
         self.bytes(field, &value.0)
     }
 
-    /// The message as it goes into a file.
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.0
     }

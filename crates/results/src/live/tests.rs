@@ -41,7 +41,6 @@ fn other_gang(gang: u16) -> Why {
     Why::new("other-gang").with("gang", gang)
 }
 
-/// Keeps every snapshot.
 struct Looker {
     board: Board,
     looks: bool,
@@ -241,7 +240,6 @@ fn progress_is_what_was_said_last_and_training_adds_up() {
     );
 }
 
-/// Lets every program run.
 struct Once;
 
 impl Policy for Once {

@@ -30,7 +30,6 @@ const ROUNDING: f64 = 2e-6;
 /// The impossible field, and why it is impossible.
 pub(super) type Fault = (String, String);
 
-/// The first fault of a result.
 pub(super) fn check(run: &RunResult) -> Result<(), Fault> {
     let cpus = run.machine.cpus;
     if !(1..=MAX_CPUS).contains(&cpus) {

@@ -25,9 +25,7 @@ const KEYWORDS: [&str; 14] = [
 /// util-linux 2.38 stay stopped; `runuser` is the same code as `su`).
 const STOP_THEMSELVES: [&str; 3] = ["runuser", "script", "su"];
 
-/// A search for what pauses could break.
 pub(super) struct Search<'a> {
-    /// The value of a variable.
     variable: &'a dyn Fn(&str) -> Option<String>,
     /// The working directory, if scripts may be read.
     folder: Option<&'a Path>,
@@ -44,7 +42,6 @@ impl<'a> Search<'a> {
         Search { variable, folder, scripts: 0, depth: 0, found: PauseRisks::default() }
     }
 
-    /// A command with its arguments.
     pub(super) fn command(&mut self, words: &[String]) {
         if self.depth == DEEPEST {
             return;
@@ -136,7 +133,6 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// A text in the language of a shell.
     fn text(&mut self, text: &str) {
         let text = text.replace("\\\n", " ");
         let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
