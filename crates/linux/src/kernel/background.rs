@@ -11,37 +11,25 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::thread::{Builder, JoinHandle};
 
+use crate::kernel::signals;
+
 /// Starts a thread that no signal reaches, scheduled as the caller is now.
 ///
 /// # Errors
 /// When the kernel gives no further thread.
 pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
-    let found = block_all()?;
+    let found = signals::mask(libc::SIG_SETMASK, &all_signals())?;
     let spawned = Builder::new().name(name.to_owned()).spawn(work);
-    restore(&found)?;
+    signals::mask(libc::SIG_SETMASK, &found)?;
     spawned
 }
 
-/// Blocks every signal for the calling thread and the threads that it starts; returns the previous
-/// mask.
-fn block_all() -> io::Result<libc::sigset_t> {
-    let (mut all, mut found) = (MaybeUninit::uninit(), MaybeUninit::uninit());
-    // SAFETY: `sigfillset` initialises the set before the next call reads it, and that call writes
-    // `found`, which is read only if it succeeded.
+fn all_signals() -> libc::sigset_t {
+    let mut all = MaybeUninit::uninit();
+    // SAFETY: `sigfillset` initialises the set.
     unsafe {
         libc::sigfillset(all.as_mut_ptr());
-        match libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), found.as_mut_ptr()) {
-            0 => Ok(found.assume_init()),
-            errno => Err(io::Error::from_raw_os_error(errno)),
-        }
-    }
-}
-
-fn restore(mask: &libc::sigset_t) -> io::Result<()> {
-    // SAFETY: the call reads one set that is initialised; the old mask is not asked for.
-    match unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, std::ptr::null_mut()) } {
-        0 => Ok(()),
-        errno => Err(io::Error::from_raw_os_error(errno)),
+        all.assume_init()
     }
 }
 

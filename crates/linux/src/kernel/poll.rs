@@ -16,7 +16,7 @@ use rustix::time::{
     timerfd_settime,
 };
 
-use crate::kernel::signals::{INTERRUPTIONS, is_ignored};
+use crate::kernel::signals::{INTERRUPTIONS, is_ignored, mask, set_of};
 
 /// What became ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,23 +145,11 @@ pub fn hold_interruptions() -> io::Result<()> {
 }
 
 fn block(signals: &[i32]) -> io::Result<libc::sigset_t> {
-    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: sigemptyset initialises the set that it is given. The other calls read or write only
-    // that set, which lives on this stack frame.
-    unsafe {
-        libc::sigemptyset(set.as_mut_ptr());
-        // A signal that the caller ignores (`nohup`) stays ignored, which it would not be if it was
-        // waited for.
-        for signal in signals.iter().filter(|signal| !is_ignored(**signal)) {
-            if libc::sigaddset(set.as_mut_ptr(), *signal) != 0 {
-                return Err(io::Error::last_os_error());
-            }
-        }
-        if libc::sigprocmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut()) != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(set.assume_init())
-    }
+    // A signal that the caller ignores (`nohup`) stays ignored, which it would not be if it was
+    // waited for.
+    let set = set_of(signals.iter().copied().filter(|signal| !is_ignored(*signal)))?;
+    mask(libc::SIG_BLOCK, &set)?;
+    Ok(set)
 }
 
 fn signal_fd(signals: &[i32]) -> io::Result<OwnedFd> {

@@ -81,10 +81,7 @@ pub(crate) fn is_ignored(signal: i32) -> bool {
 /// For signals that cannot be ignored (KILL and STOP).
 pub fn ignore(signal: Signal) -> io::Result<()> {
     // SAFETY: SIG_IGN is no function, so no code of ours can run in a handler.
-    match unsafe { libc::signal(signal.as_raw(), libc::SIG_IGN) } {
-        libc::SIG_ERR => Err(io::Error::last_os_error()),
-        _ => Ok(()),
-    }
+    unsafe { handle(signal.as_raw(), libc::SIG_IGN) }
 }
 
 /// Makes the ends of children arrive as signals, even if the caller ignored them.
@@ -93,10 +90,7 @@ pub fn ignore(signal: Signal) -> io::Result<()> {
 /// When the kernel refuses.
 pub fn hear_of_children() -> io::Result<()> {
     // SAFETY: SIG_DFL is no function.
-    match unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) } {
-        libc::SIG_ERR => Err(io::Error::last_os_error()),
-        _ => Ok(()),
-    }
+    unsafe { handle(libc::SIGCHLD, libc::SIG_DFL) }
 }
 
 /// Makes a write fail in a file that grows beyond the user's limit (`ulimit -f`), instead of ending
@@ -108,7 +102,14 @@ pub fn outlive_file_size_limit() -> io::Result<()> {
     extern "C" fn nothing(_: libc::c_int) {}
     // Not ignored: programs would inherit that. They do not inherit a handler.
     // SAFETY: the handler does nothing, so it may run at any time.
-    match unsafe { libc::signal(libc::SIGXFSZ, nothing as *const () as libc::sighandler_t) } {
+    unsafe { handle(libc::SIGXFSZ, nothing as *const () as libc::sighandler_t) }
+}
+
+/// # Safety
+/// The handler, if it is a function, may run at any time.
+unsafe fn handle(signal: i32, handler: libc::sighandler_t) -> io::Result<()> {
+    // SAFETY: as the caller promises.
+    match unsafe { libc::signal(signal, handler) } {
         libc::SIG_ERR => Err(io::Error::last_os_error()),
         _ => Ok(()),
     }
@@ -178,19 +179,33 @@ pub fn unblock() -> io::Result<()> {
 /// # Errors
 /// When the kernel refuses to change the mask.
 pub fn unblock_all_but(blocked: Option<i32>) -> io::Result<()> {
+    mask(libc::SIG_SETMASK, &set_of(blocked)?).map(drop)
+}
+
+/// A set of these signals.
+pub(crate) fn set_of(signals: impl IntoIterator<Item = i32>) -> io::Result<libc::sigset_t> {
     let mut set = MaybeUninit::uninit();
-    // SAFETY: `sigemptyset` initialises the set before the next calls use it, and the old mask is
-    // not asked for.
-    let refused = unsafe {
+    // SAFETY: `sigemptyset` initialises the set before it is used.
+    unsafe {
         libc::sigemptyset(set.as_mut_ptr());
-        if let Some(signal) = blocked {
-            libc::sigaddset(set.as_mut_ptr(), signal);
+        for signal in signals {
+            if libc::sigaddset(set.as_mut_ptr(), signal) != 0 {
+                return Err(io::Error::last_os_error());
+            }
         }
-        libc::pthread_sigmask(libc::SIG_SETMASK, set.as_ptr(), std::ptr::null_mut())
-    };
-    match refused {
-        0 => Ok(()),
-        errno => Err(io::Error::from_raw_os_error(errno)),
+        Ok(set.assume_init())
+    }
+}
+
+/// Changes the mask of the calling thread, `how` as in `pthread_sigmask`. Returns the previous one.
+pub(crate) fn mask(how: i32, set: &libc::sigset_t) -> io::Result<libc::sigset_t> {
+    let mut found = MaybeUninit::uninit();
+    // SAFETY: the call reads `set`, and writes `found`, which is read only if it succeeded.
+    unsafe {
+        match libc::pthread_sigmask(how, set, found.as_mut_ptr()) {
+            0 => Ok(found.assume_init()),
+            errno => Err(io::Error::from_raw_os_error(errno)),
+        }
     }
 }
 
