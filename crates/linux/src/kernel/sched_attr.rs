@@ -4,8 +4,8 @@
 //! thread may run before the kernel checks whether another should. Since Linux 6.12 it is set per
 //! thread through the field `sched_runtime`, from 0.1 to 100 ms; zero means the kernel's own
 //! choice. Older kernels accept the field for fair threads and ignore it, and newer ones clamp it
-//! silently. Lengths outside the range are therefore refused here. [`default_slice`] finds out
-//! whether slices work by setting one and reading it back.
+//! silently: callers keep within the range. [`default_slice`] finds out whether slices work by
+//! setting one and reading it back.
 //!
 //! libc has the structure, but neither libc nor rustix wraps the two calls, hence the `unsafe`
 //! below. It is the kernel's first version: utilisation clamps, which came later, stay untouched.
@@ -184,17 +184,6 @@ pub enum SchedError {
         /// Which thread.
         tid: i32,
     },
-    /// The kernel would clamp the slice.
-    #[error("a slice of {0} is not between {SHORTEST_SLICE} and {LONGEST_SLICE}")]
-    SliceOutOfRange(Nanos),
-    /// The thread is in a class without slices.
-    #[error("thread {tid} is in a class without slices ({policy:?})")]
-    NoSlices {
-        /// Which thread.
-        tid: i32,
-        /// Its class.
-        policy: SchedPolicy,
-    },
     /// Another error.
     #[error("cannot {action} the scheduling of thread {tid}: {errno}")]
     Other {
@@ -261,32 +250,6 @@ pub fn set(tid: i32, attr: &SchedAttr) -> Result<(), SchedError> {
     check("set", tid, result)
 }
 
-/// Gives a thread this slice and leaves the rest as it is; `None` leaves the length to the kernel.
-/// A kernel before 6.12 accepts it without effect: call [`default_slice`] first.
-///
-/// # Errors
-/// When the slice is out of range, the thread is gone or in a class without slices, or permission
-/// is missing.
-pub fn set_slice(tid: i32, slice: Option<Nanos>) -> Result<(), SchedError> {
-    let runtime = slice.unwrap_or(Nanos::ZERO);
-    if slice.is_some() && !(SHORTEST_SLICE..=LONGEST_SLICE).contains(&runtime) {
-        return Err(SchedError::SliceOutOfRange(runtime));
-    }
-    let found = get(tid)?;
-    match found.policy.has_slices() {
-        true => set(tid, &SchedAttr { runtime, ..found }),
-        false => Err(SchedError::NoSlices { tid, policy: found.policy }),
-    }
-}
-
-/// Gives the calling thread this slice; what it starts afterwards inherits it.
-///
-/// # Errors
-/// As [`set_slice`].
-pub fn set_own_slice(slice: Nanos) -> Result<(), SchedError> {
-    set_slice(0, Some(slice))
-}
-
 /// The slice that this kernel gives to threads without one of their own; `None` if it has no slices
 /// per thread. A thread with this slice was never given one, and is restored by giving it `None`.
 ///
@@ -295,12 +258,12 @@ pub fn set_own_slice(slice: Nanos) -> Result<(), SchedError> {
 pub fn default_slice() -> Result<Option<Nanos>, SchedError> {
     on_scratch_thread(|| {
         // The scratch thread inherits the caller's class, which may be one without slices.
-        set(0, &get(0)?.in_default_class())?;
-        set_own_slice(SHORTEST_SLICE)?;
+        let default = get(0)?.in_default_class();
+        set(0, &SchedAttr { runtime: SHORTEST_SLICE, ..default })?;
         if get(0)?.runtime != SHORTEST_SLICE {
             return Ok(None);
         }
-        set_slice(0, None)?;
+        set(0, &default)?;
         Ok(Some(get(0)?.runtime))
     })
 }
@@ -364,10 +327,11 @@ mod tests {
         let default = default_slice().unwrap().unwrap();
         on_scratch_thread(|| {
             let found = get(0)?;
-            set_own_slice(Nanos::from_millis(7))?;
-            assert_eq!(get(0)?, SchedAttr { runtime: Nanos::from_millis(7), ..found });
+            let own = SchedAttr { runtime: Nanos::from_millis(7), ..found };
+            set(0, &own)?;
+            assert_eq!(get(0)?, own);
             assert_eq!(on_scratch_thread(|| get(0))?.runtime, Nanos::from_millis(7));
-            set_slice(0, None)?;
+            set(0, &SchedAttr { runtime: Nanos::ZERO, ..found })?;
             assert_eq!(get(0)?.runtime, default);
             Ok(())
         })
@@ -396,13 +360,6 @@ mod tests {
         let before = get(0).unwrap();
         slice_supported().unwrap();
         assert_eq!(get(0).unwrap(), before);
-    }
-
-    #[test]
-    fn a_slice_that_the_kernel_would_clamp_is_refused() {
-        for slice in [Nanos(99_999), Nanos(100_000_001), Nanos::ZERO] {
-            assert_eq!(set_own_slice(slice), Err(SchedError::SliceOutOfRange(slice)));
-        }
     }
 
     #[test]
