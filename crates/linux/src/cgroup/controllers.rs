@@ -12,8 +12,10 @@ use std::path::PathBuf;
 use super::dir::Dir;
 use crate::kernel::files::FileError;
 
+const PASSED_ON: &str = "cgroup.subtree_control";
+
 /// The child of a cgroup into which the caller steps down if it is in the way; made by
-/// [`enable_controllers`].
+/// [`enable_controller`].
 pub fn leaf_below(dir: &Dir) -> Dir {
     dir.child(&leaf_name())
 }
@@ -57,63 +59,51 @@ pub enum EnableError {
     },
 }
 
-/// What [`enable_controllers`] changed, so that it can be undone.
+/// What [`enable_controller`] changed, so that it can be undone; `None`: nothing.
 #[derive(Debug)]
-pub struct Enabled {
+pub struct Enabled(Option<Change>);
+
+#[derive(Debug)]
+struct Change {
     dir: Dir,
-    /// The controllers that were not enabled before.
-    added: Vec<String>,
+    controller: String,
     /// The leaf into which the caller has moved.
     leaf: Option<Dir>,
 }
 
 impl Enabled {
-    /// Undoes all changes. Other children must be gone or use none of the controllers.
+    /// Undoes all changes. Other children must be gone or not use the controller.
     ///
     /// # Errors
     /// When the kernel refuses. What was undone until then stays undone.
     pub fn undo(self) -> Result<(), FileError> {
-        if !self.added.is_empty() {
-            self.dir.write("cgroup.subtree_control", &change('-', &self.added))?;
-        }
-        self.leaf.map_or(Ok(()), |leaf| step_up(&self.dir, &leaf, own_pid()))
+        let Some(Change { dir, controller, leaf }) = self.0 else { return Ok(()) };
+        dir.write(PASSED_ON, &format!("-{controller}"))?;
+        leaf.map_or(Ok(()), |leaf| step_up(&dir, &leaf, own_pid()))
     }
 }
 
-/// Enables these controllers for the children of a v2 cgroup.
+/// Enables a controller for the children of a v2 cgroup.
 ///
 /// # Errors
-/// When the cgroup does not have one of them, holds processes other than the caller, or a right is
-/// missing. Nothing is changed then.
-pub fn enable_controllers(dir: &Dir, controllers: &[&str]) -> Result<Enabled, EnableError> {
-    let listed = |file| {
-        dir.read(file).map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
-    };
-    let (available, passed_on) = (listed("cgroup.controllers")?, listed("cgroup.subtree_control")?);
-    let mut added = Vec::new();
-    for controller in controllers.iter().map(|name| (*name).to_owned()) {
-        if !available.contains(&controller) {
-            let dir = dir.path().to_owned();
-            return Err(EnableError::NotAvailable { controller, dir });
-        }
-        if !passed_on.contains(&controller) {
-            added.push(controller);
-        }
+/// When the cgroup does not have it, holds processes other than the caller, or a right is missing.
+/// Nothing is changed then.
+pub fn enable_controller(dir: &Dir, controller: &str) -> Result<Enabled, EnableError> {
+    let lists =
+        |file| dir.read(file).map(|list| list.split_whitespace().any(|name| name == controller));
+    let (controller, path) = (controller.to_owned(), dir.path().to_owned());
+    if !lists("cgroup.controllers")? {
+        return Err(EnableError::NotAvailable { controller, dir: path });
     }
-    let mut enabled = Enabled { dir: dir.clone(), added, leaf: None };
-    if enabled.added.is_empty() {
-        return Ok(enabled);
+    if lists(PASSED_ON)? {
+        return Ok(Enabled(None));
     }
-    enabled.leaf = step_down(dir, own_pid())?;
-    match dir.write("cgroup.subtree_control", &change('+', &enabled.added)) {
-        Ok(()) => Ok(enabled),
-        Err(error) => {
-            if let Some(leaf) = &enabled.leaf {
-                step_up(dir, leaf, own_pid())?;
-            }
-            Err(error.into())
-        }
+    let leaf = step_down(dir, own_pid())?;
+    if let Err(error) = dir.write(PASSED_ON, &format!("+{controller}")) {
+        leaf.map_or(Ok(()), |leaf| step_up(dir, &leaf, own_pid()))?;
+        return Err(error.into());
     }
+    Ok(Enabled(Some(Change { dir: dir.clone(), controller, leaf })))
 }
 
 fn own_pid() -> i32 {
@@ -150,12 +140,6 @@ fn step_up(dir: &Dir, leaf: &Dir, me: i32) -> Result<(), FileError> {
     leaf.remove()
 }
 
-/// What to write to `cgroup.subtree_control`.
-fn change(sign: char, controllers: &[String]) -> String {
-    let words: Vec<String> = controllers.iter().map(|name| format!("{sign}{name}")).collect();
-    words.join(" ")
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -182,46 +166,46 @@ mod tests {
     }
 
     #[test]
-    fn a_group_without_processes_enables_missing_controllers() {
+    fn a_group_without_processes_enables_a_missing_controller() {
         let (_root, dir) = group("", "cpu");
-        let enabled = enable_controllers(&dir, &["cpuset", "cpu"]).unwrap();
-        assert_eq!(dir.read("cgroup.subtree_control").unwrap(), "+cpuset");
-        assert!(enabled.leaf.is_none());
-        fs::write(dir.path().join("cgroup.subtree_control"), "").unwrap();
+        let enabled = enable_controller(&dir, "cpuset").unwrap();
+        assert_eq!(dir.read(PASSED_ON).unwrap(), "+cpuset");
+        assert!(enabled.0.as_ref().is_some_and(|change| change.leaf.is_none()));
+        fs::write(dir.path().join(PASSED_ON), "").unwrap();
         enabled.undo().unwrap();
-        assert_eq!(dir.read("cgroup.subtree_control").unwrap(), "-cpuset");
+        assert_eq!(dir.read(PASSED_ON).unwrap(), "-cpuset");
     }
 
     #[test]
     fn a_group_with_foreign_processes_is_unchanged() {
         let (_root, dir) = group(&format!("{}\n1\n", std::process::id()), "");
-        let error = enable_controllers(&dir, &["cpu"]).unwrap_err();
+        let error = enable_controller(&dir, "cpu").unwrap_err();
         assert!(matches!(&error, EnableError::Crowded { others, .. } if *others == [1]), "{error}");
         assert_eq!(dir.children().unwrap(), []);
-        assert_eq!(dir.read("cgroup.subtree_control").unwrap(), "");
+        assert_eq!(dir.read(PASSED_ON).unwrap(), "");
     }
 
     #[test]
     fn the_root_enables_controllers_despite_its_processes() {
         let (root, dir) = group("1\n2\n", "");
         fs::remove_file(root.path().join("cgroup.type")).unwrap();
-        enable_controllers(&dir, &["cpu"]).unwrap();
-        assert_eq!(dir.read("cgroup.subtree_control").unwrap(), "+cpu");
+        enable_controller(&dir, "cpu").unwrap();
+        assert_eq!(dir.read(PASSED_ON).unwrap(), "+cpu");
     }
 
     #[test]
-    fn enabled_controllers_need_nothing() {
+    fn an_enabled_controller_needs_nothing() {
         let (_root, dir) = group("1\n2\n", "cpuset cpu");
-        enable_controllers(&dir, &["cpuset", "cpu"]).unwrap().undo().unwrap();
-        assert_eq!(dir.read("cgroup.subtree_control").unwrap(), "cpuset cpu");
+        enable_controller(&dir, "cpu").unwrap().undo().unwrap();
+        assert_eq!(dir.read(PASSED_ON).unwrap(), "cpuset cpu");
     }
 
     #[test]
     fn a_controller_that_is_not_there_is_named_with_the_group() {
         let (root, dir) = group("", "");
-        let error = enable_controllers(&dir, &["cpu", "io"]).unwrap_err().to_string();
+        let error = enable_controller(&dir, "io").unwrap_err().to_string();
         assert!(error.contains("'io'") && error.contains(root.path().to_str().unwrap()), "{error}");
-        assert_eq!(dir.read("cgroup.subtree_control").unwrap(), "");
+        assert_eq!(dir.read(PASSED_ON).unwrap(), "");
     }
 
     #[test]

@@ -18,10 +18,7 @@ use crate::kernel::files::FileError;
 /// (outside the parent's, say).
 pub fn bind_to(dir: &Dir, cpus: &CpuSet, nodes: Option<&[u16]>) -> Result<(), FileError> {
     let nodes = match nodes {
-        Some(nodes) => {
-            let names: Vec<String> = nodes.iter().map(u16::to_string).collect();
-            Some(names.join(","))
-        }
+        Some(nodes) => Some(nodes.iter().map(u16::to_string).collect::<Vec<String>>().join(",")),
         None => inherited_nodes(dir)?,
     };
     if let Some(nodes) = nodes {

@@ -1,12 +1,14 @@
 //! One cgroup: a folder with control files and child folders.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 
 use crate::kernel::files::{self, FileError};
 
 /// The start of the name of a cgroup that is made to find out what may be done.
 pub const PROBE: &str = "cosched-probe-";
+
+const PROCS: &str = "cgroup.procs";
 
 /// Which generation of the interface a cgroup belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -89,7 +91,7 @@ impl Dir {
     /// When the process is gone, permission is missing, the cgroup passes controllers on (v2,
     /// `EBUSY`), or it has no CPUs or memory nodes yet (v1 cpuset, `ENOSPC`).
     pub fn add(&self, pid: i32) -> Result<(), FileError> {
-        self.write("cgroup.procs", &pid.to_string())
+        self.write(PROCS, &pid.to_string())
     }
 
     /// The processes in the cgroup itself, ascending; a process from outside the caller's
@@ -98,7 +100,7 @@ impl Dir {
     /// # Errors
     /// When the cgroup is gone or unreadable.
     pub fn procs(&self) -> Result<Vec<i32>, FileError> {
-        let path = self.path.join("cgroup.procs");
+        let path = self.path.join(PROCS);
         let parse = |line: &str| {
             line.parse().map_err(|_| FileError::malformed(&path, "process numbers", line))
         };
@@ -115,11 +117,7 @@ impl Dir {
     pub fn procs_recursive(&self) -> Result<Vec<i32>, FileError> {
         let mut pids = self.procs()?;
         for child in self.children()? {
-            match child.procs_recursive() {
-                Ok(more) => pids.extend(more),
-                Err(error) if error.is_gone() => {}
-                Err(error) => return Err(error),
-            }
+            pids.extend(files::unless_gone(child.procs_recursive())?.unwrap_or_default());
         }
         pids.sort_unstable();
         pids.dedup();
@@ -165,13 +163,11 @@ impl Dir {
         &self,
         attempt: impl FnOnce(&Dir) -> Result<(), FileError>,
     ) -> Result<(), FileError> {
-        let child = self.probe();
-        fs::create_dir(&child.path)
-            .map_err(|source| FileError::io("make cgroup", &child.path, source))?;
+        let child = self.create_child(&probe_name())?;
         // A process may be moved if both its old and its new group's file can be opened for
         // writing.
-        let result =
-            self.open_procs().and_then(|()| child.open_procs()).and_then(|()| attempt(&child));
+        let may_move = |dir: &Dir| dir.open_as(PROCS, "open for writing", true);
+        let result = may_move(self).and_then(|_| may_move(&child)).and_then(|_| attempt(&child));
         child.remove()?;
         result
     }
@@ -179,16 +175,23 @@ impl Dir {
     /// The child that [`Dir::try_in_child`] makes. A caller that can be killed meanwhile announces
     /// it in the undo log.
     pub fn probe(&self) -> Dir {
-        self.child(&format!("{PROBE}{}", std::process::id()))
+        self.child(&probe_name())
     }
 
-    fn open_procs(&self) -> Result<(), FileError> {
-        let path = self.path.join("cgroup.procs");
-        match OpenOptions::new().write(true).open(&path) {
-            Ok(_) => Ok(()),
-            Err(source) => Err(FileError::io("open for writing", &path, source)),
-        }
+    /// Opens a control file, either to write it or to read it.
+    pub(super) fn open(&self, file: &str, write: bool) -> Result<File, FileError> {
+        self.open_as(file, "open", write)
     }
+
+    fn open_as(&self, file: &str, action: &'static str, write: bool) -> Result<File, FileError> {
+        let path = self.path.join(file);
+        let opened = OpenOptions::new().read(!write).write(write).open(&path);
+        opened.map_err(|source| FileError::io(action, &path, source))
+    }
+}
+
+fn probe_name() -> String {
+    format!("{PROBE}{}", std::process::id())
 }
 
 #[cfg(test)]

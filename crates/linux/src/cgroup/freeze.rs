@@ -10,9 +10,8 @@
 //! | request | `cgroup.freeze`: `1`, `0` | `freezer.state`: `FROZEN`, `THAWED` |
 //! | answer | `frozen 1` in `cgroup.events` | `FROZEN` in `freezer.state`, after `FREEZING` |
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::os::fd::AsFd;
-use std::path::Path;
 
 use rustix::io::Errno;
 
@@ -39,15 +38,8 @@ impl FreezeSwitch {
             Version::V2 => ("cgroup.freeze", "cgroup.events"),
             Version::V1 => ("freezer.state", "freezer.state"),
         };
-        let open = |path: &Path, write: bool| {
-            let opened = OpenOptions::new().read(!write).write(write).open(path);
-            opened.map_err(|source| FileError::io("open", path, source))
-        };
-        Ok(FreezeSwitch {
-            version: dir.version(),
-            control: open(&dir.path().join(control), true)?,
-            answer: open(&dir.path().join(answer), false)?,
-        })
+        let (control, answer) = (dir.open(control, true)?, dir.open(answer, false)?);
+        Ok(FreezeSwitch { version: dir.version(), control, answer })
     }
 
     /// Has the kernel stop every thread of the cgroup. It begins at once;
@@ -87,12 +79,6 @@ impl FreezeSwitch {
             Version::V1 => b"FROZEN",
         };
         Ok(buffer[..read].split(|byte| *byte == b'\n').any(|line| line == expected))
-    }
-
-    /// The file with a `poll` (for priority data) that announces changes of a v2 cgroup, also when
-    /// it becomes empty.
-    pub fn events(&self) -> Option<&File> {
-        (self.version == Version::V2).then_some(&self.answer)
     }
 
     fn write(&self, text: &[u8]) -> Result<(), Errno> {

@@ -16,7 +16,7 @@
 //! that waits at barriers loses 7 % by it. Writing `cpu.idle` resets the weight, so the weight is
 //! written last.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::os::fd::AsFd;
 
 use cosched_core::Turn;
@@ -43,13 +43,9 @@ impl WeightSwitch {
     /// # Errors
     /// When they are not there (`cpu.idle` came with Linux 5.15) or permission is missing.
     pub fn open(dir: &Dir) -> Result<WeightSwitch, FileError> {
-        let open = |file: &str| {
-            let path = dir.path().join(file);
-            let opened = OpenOptions::new().write(true).open(&path);
-            opened.map_err(|source| FileError::io("open", &path, source))
-        };
-        let (version, weight) = (dir.version(), weight_file(dir.version()));
-        Ok(WeightSwitch { version, idle: open(IDLE)?, weight: open(weight)?, written: None })
+        let version = dir.version();
+        let (idle, weight) = (dir.open(IDLE, true)?, dir.open(weight_file(version), true)?);
+        Ok(WeightSwitch { version, idle, weight, written: None })
     }
 
     /// Sets the weight by the program's turn; `None`: the default weight, with which every cgroup

@@ -106,6 +106,25 @@ enum Role {
     Share,
 }
 
+impl Role {
+    fn controller(self) -> &'static str {
+        match self {
+            Role::Freezer => "freezer",
+            Role::Cpuset => "cpuset",
+            Role::Share => "cpu",
+        }
+    }
+
+    fn kind_in(self, tree: &Hierarchy) -> CgroupKind {
+        match (tree.own.version(), self) {
+            (Version::V2, _) => CgroupKind::V2,
+            (Version::V1, Role::Freezer) => CgroupKind::V1Freezer,
+            (Version::V1, Role::Cpuset) => CgroupKind::V1Cpuset,
+            (Version::V1, Role::Share) => CgroupKind::V1Cpu,
+        }
+    }
+}
+
 /// The cgroups of one program.
 #[derive(Debug, Default)]
 pub struct ProgramCgroups {
@@ -170,33 +189,13 @@ impl RunCgroups {
         }
         // Programs in turn by weight are not frozen.
         if run_cgroups.by_weight != Ok(true) {
-            run_cgroups.freezer = choose_freezer(&trees, wishes.freezer, log)?;
-        }
-        match run_cgroups.freezer {
-            FreezerBackend::CgroupV2 => {
-                run_cgroups.claim(trees.v2(), CgroupKind::V2, Role::Freezer, log)?
-            }
-            FreezerBackend::CgroupV1 => {
-                run_cgroups.claim(
-                    trees.v1("freezer"),
-                    CgroupKind::V1Freezer,
-                    Role::Freezer,
-                    log,
-                )?;
-            }
-            FreezerBackend::Signals => {}
+            let (freezer, tree) = choose_freezer(&trees, wishes.freezer, log)?;
+            run_cgroups.freezer = freezer;
+            tree.map(|tree| run_cgroups.claim(tree, Role::Freezer, log)).transpose()?;
         }
         if pinning == PinningBackend::Cpuset {
-            run_cgroups.claim_controller(
-                &trees,
-                "cpuset",
-                CgroupKind::V1Cpuset,
-                Role::Cpuset,
-                log,
-            )?;
-            for base in run_cgroups.bases.iter().filter(|base| base.roles.contains(&Role::Cpuset)) {
-                cgroup::bind_to(&base.dir, all, None)?;
-            }
+            let dir = run_cgroups.claim_controller(&trees, Role::Cpuset, log)?;
+            cgroup::bind_to(&dir, all, None)?;
         }
         if wishes.shares && run_cgroups.share.is_none() {
             run_cgroups.share = Some(run_cgroups.claim_share(&trees, proc, log)?);
@@ -272,60 +271,50 @@ impl RunCgroups {
     /// Makes the run's cgroup in a tree, or gives the existing one another role.
     fn claim(
         &mut self,
-        tree: Option<&Hierarchy>,
-        kind: CgroupKind,
+        tree: &Hierarchy,
         role: Role,
         log: &mut Log,
-    ) -> Result<(), RunCgroupsError> {
-        let Some(tree) = tree else {
-            return Err(RunCgroupsError::NotHere {
-                wish: "a cgroup tree",
-                why: "none is mounted".into(),
-                remedy: DELEGATE,
-            });
-        };
+    ) -> Result<Dir, RunCgroupsError> {
         if let Some(base) = self.bases.iter_mut().find(|base| base.is_in(tree)) {
             base.roles.push(role);
-            return Ok(());
+            return Ok(base.dir.clone());
         }
-        self.bases.push(Base::make(tree, kind, role, log)?);
-        Ok(())
+        let base = Base::make(tree, role, log)?;
+        let dir = base.dir.clone();
+        self.bases.push(base);
+        Ok(dir)
     }
 
     /// Claims a tree with a controller: version 2 if it has the controller, else version 1.
     fn claim_controller(
         &mut self,
         trees: &Hierarchies,
-        controller: &'static str,
-        kind: CgroupKind,
         role: Role,
         log: &mut Log,
-    ) -> Result<(), RunCgroupsError> {
+    ) -> Result<Dir, RunCgroupsError> {
+        let controller = role.controller();
         let v2 = trees.v2().filter(|tree| tree.controllers.iter().any(|c| c == controller));
         if let Some(tree) = v2 {
             let leaf = pass_on(&tree.own, controller, log)?;
             self.leaf = self.leaf.take().or(leaf);
-            self.claim(Some(tree), CgroupKind::V2, role, log)?;
-            let Some(base) = self.bases.iter().find(|base| base.is_in(tree)) else {
-                return Ok(());
-            };
+            let dir = self.claim(tree, role, log)?;
             let added = vec![controller.to_owned()];
-            log.note(Record::Controllers { dir: base.dir.path().to_owned(), added })?;
-            return Ok(base.dir.write("cgroup.subtree_control", &format!("+{controller}"))?);
+            log.note(Record::Controllers { dir: dir.path().to_owned(), added })?;
+            dir.write("cgroup.subtree_control", &format!("+{controller}"))?;
+            return Ok(dir);
         }
         let not_here = |why| RunCgroupsError::NotHere { wish: controller, why, remedy: DELEGATE };
         let Some(tree) = trees.v1(controller) else {
             let why = format!("no cgroup tree with the {controller} controller is open to you");
             return Err(not_here(why));
         };
-        try_out(tree, kind, log)?.map_err(|why| not_here(why.to_string()))?;
-        self.claim(Some(tree), kind, role, log)?;
-        let shares = |base: &&Base| base.roles.contains(&Role::Share);
-        if let Some(base) = self.bases.iter().find(shares).filter(|_| role == Role::Share) {
+        try_out(tree, role, log)?.map_err(|why| not_here(why.to_string()))?;
+        let dir = self.claim(tree, role, log)?;
+        if role == Role::Share {
             let left = cgroup::real_time_left(&tree.own);
-            cgroup::grant_real_time(&base.dir, left.map(|left| left / 2));
+            cgroup::grant_real_time(&dir, left.map(|left| left / 2));
         }
-        Ok(())
+        Ok(dir)
     }
 
     /// Claims what turns by weight need: a CPU group for each program that can be idle.
@@ -335,26 +324,23 @@ impl RunCgroups {
         all: &CpuSet,
         log: &mut Log,
     ) -> Result<(), RunCgroupsError> {
-        self.claim_controller(trees, "cpu", CgroupKind::V1Cpu, Role::Share, log).map_err(
-            |error| match error {
-                RunCgroupsError::NotHere { why, .. } => {
-                    let (wish, remedy) = ("turns by weight", "`cosched doctor` names a remedy");
-                    RunCgroupsError::NotHere { wish, why, remedy }
-                }
-                other => other,
-            },
-        )?;
-        let base = self.bases.iter().find(|base| base.roles.contains(&Role::Share));
-        if let Some(Base { dir, .. }) = base {
-            if !cgroup::can_be_idle(dir) {
-                return Err(RunCgroupsError::NotHere {
-                    wish: "turns by weight",
-                    why: "this kernel has no idle CPU groups (cpu.idle)".to_owned(),
-                    remedy: "use Linux 5.15 or later, or `--turns freeze`",
-                });
+        let wish = "turns by weight";
+        let claimed = self.claim_controller(trees, Role::Share, log);
+        let dir = claimed.map_err(|error| match error {
+            RunCgroupsError::NotHere { why, .. } => {
+                let remedy = "`cosched doctor` names a remedy";
+                RunCgroupsError::NotHere { wish, why, remedy }
             }
-            cgroup::weigh_as_threads(dir, all.len())?;
+            other => other,
+        })?;
+        if !cgroup::can_be_idle(&dir) {
+            return Err(RunCgroupsError::NotHere {
+                wish,
+                why: "this kernel has no idle CPU groups (cpu.idle)".to_owned(),
+                remedy: "use Linux 5.15 or later, or `--turns freeze`",
+            });
         }
+        cgroup::weigh_as_threads(&dir, all.len())?;
         self.share = Some(ShareBackend::Cgroup);
         Ok(())
     }
@@ -365,8 +351,8 @@ impl RunCgroups {
         proc: &Proc,
         log: &mut Log,
     ) -> Result<ShareBackend, RunCgroupsError> {
-        match self.claim_controller(trees, "cpu", CgroupKind::V1Cpu, Role::Share, log) {
-            Ok(()) => Ok(ShareBackend::Cgroup),
+        match self.claim_controller(trees, Role::Share, log) {
+            Ok(_) => Ok(ShareBackend::Cgroup),
             Err(error) if error.is_lack() && autogroup::is_in_effect(trees, proc) => {
                 Ok(ShareBackend::Autogroup)
             }
@@ -375,26 +361,22 @@ impl RunCgroups {
     }
 }
 
-fn choose_freezer(
-    trees: &Hierarchies,
+/// How to freeze, and in which tree.
+fn choose_freezer<'a>(
+    trees: &'a Hierarchies,
     wish: Option<FreezerBackend>,
     log: &mut Log,
-) -> Result<FreezerBackend, RunCgroupsError> {
+) -> Result<(FreezerBackend, Option<&'a Hierarchy>), RunCgroupsError> {
     let backends = [
-        (FreezerBackend::CgroupV2, trees.v2(), CgroupKind::V2, "freezing by cgroup v2"),
-        (
-            FreezerBackend::CgroupV1,
-            trees.v1("freezer"),
-            CgroupKind::V1Freezer,
-            "freezing by cgroup v1",
-        ),
+        (FreezerBackend::CgroupV2, trees.v2(), "freezing by cgroup v2"),
+        (FreezerBackend::CgroupV1, trees.v1("freezer"), "freezing by cgroup v1"),
     ];
-    for (backend, tree, kind, name) in backends {
+    for (backend, tree, name) in backends {
         if wish.is_some_and(|wish| wish != backend) {
             continue;
         }
-        let why = match tree.map(|tree| try_out(tree, kind, log)).transpose()? {
-            Some(Ok(())) => return Ok(backend),
+        let why = match tree.map(|tree| try_out(tree, Role::Freezer, log)).transpose()? {
+            Some(Ok(())) => return Ok((backend, tree)),
             Some(Err(why)) => why.to_string(),
             None if backend == FreezerBackend::CgroupV2 => trees.no_v2().to_owned(),
             None => "no such cgroup tree is mounted".to_owned(),
@@ -403,17 +385,13 @@ fn choose_freezer(
             return Err(RunCgroupsError::NotHere { wish: name, why, remedy: DELEGATE });
         }
     }
-    Ok(FreezerBackend::Signals)
+    Ok((FreezerBackend::Signals, None))
 }
 
 /// Finds out whether the caller may use a tree. That makes a cgroup for a moment, so it is
 /// announced: a cosched that is killed at that moment leaves the cgroup behind.
-fn try_out(
-    tree: &Hierarchy,
-    kind: CgroupKind,
-    log: &mut Log,
-) -> Result<Result<(), FileError>, LogError> {
-    let dir = tree.own.probe().path().to_owned();
+fn try_out(tree: &Hierarchy, role: Role, log: &mut Log) -> Result<Result<(), FileError>, LogError> {
+    let (dir, kind) = (tree.own.probe().path().to_owned(), role.kind_in(tree));
     log.note(Record::CgroupDir { kind, dir: dir.clone(), origin: tree.own.path().to_owned() })?;
     let mut mark = None;
     let outcome = tree.own.try_in_child(|probe| {
@@ -431,16 +409,12 @@ fn pass_on(own: &Dir, controller: &str, log: &mut Log) -> Result<Option<Mark>, R
     let passed = own.read("cgroup.subtree_control")?;
     let leaf = cgroup::leaf_below(own);
     if !passed.split_whitespace().any(|c| c == controller) {
-        let origin = own.path().to_owned();
-        log.note(Record::CgroupDir {
-            kind: CgroupKind::V2,
-            dir: leaf.path().to_owned(),
-            origin: origin.clone(),
-        })?;
+        let (dir, origin) = (leaf.path().to_owned(), own.path().to_owned());
+        log.note(Record::CgroupDir { kind: CgroupKind::V2, dir, origin })?;
         let added = vec![controller.to_owned()];
-        log.note(Record::Controllers { dir: origin, added })?;
+        log.note(Record::Controllers { dir: own.path().to_owned(), added })?;
     }
-    cgroup::enable_controllers(own, &[controller])?;
+    cgroup::enable_controller(own, controller)?;
     Ok(Mark::set(&leaf, log.path()))
 }
 

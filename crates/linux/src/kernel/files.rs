@@ -119,8 +119,13 @@ pub fn read_line(path: &Path) -> Result<String, FileError> {
 /// # Errors
 /// When the system refuses for another reason.
 pub fn read_if_there(path: &Path) -> Result<Option<String>, FileError> {
-    match read(path) {
-        Ok(text) => Ok(Some(text)),
+    unless_gone(read(path))
+}
+
+/// `None` where the thing is not there (any more).
+pub(crate) fn unless_gone<T>(result: Result<T, FileError>) -> Result<Option<T>, FileError> {
+    match result {
+        Ok(found) => Ok(Some(found)),
         Err(error) if error.is_gone() => Ok(None),
         Err(error) => Err(error),
     }
@@ -136,11 +141,8 @@ pub fn read_table(path: &Path) -> Result<String, FileError> {
     const PAGE: usize = 4096;
     const LONGEST_LINE: usize = 512;
     let error = |source| FileError::io("read", path, source);
-    let mut file = match File::open(path).map_err(error) {
-        Ok(file) => file,
-        Err(error) if error.is_gone() => return Ok(String::new()),
-        Err(error) => return Err(error),
-    };
+    let opened = unless_gone(File::open(path).map_err(error))?;
+    let Some(mut file) = opened else { return Ok(String::new()) };
     let (mut bytes, mut page) = (Vec::new(), [0; PAGE]);
     loop {
         match file.read(&mut page) {
@@ -164,13 +166,9 @@ pub fn value_if_there<T: std::str::FromStr>(
     path: &Path,
     expected: &'static str,
 ) -> Result<Option<T>, FileError> {
-    let Some(text) = read_if_there(path)? else {
-        return Ok(None);
-    };
-    match text.trim().parse() {
-        Ok(value) => Ok(Some(value)),
-        Err(_) => Err(FileError::malformed(path, expected, &text)),
-    }
+    let parse =
+        |text: String| text.trim().parse().map_err(|_| FileError::malformed(path, expected, &text));
+    read_if_there(path)?.map(parse).transpose()
 }
 
 /// Writes `text` into an existing file with a single `write`.

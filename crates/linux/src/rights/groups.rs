@@ -5,7 +5,7 @@ use std::path::Path;
 use rustix::process::geteuid;
 
 use super::{Ability, Right, available, missing};
-use crate::cgroup::{Dir, FreezeSwitch, Hierarchies, Hierarchy, bind_to, enable_controllers};
+use crate::cgroup::{Dir, FreezeSwitch, Hierarchies, Hierarchy, bind_to, enable_controller};
 use crate::kernel::affinity;
 use crate::kernel::files::FileError;
 
@@ -109,7 +109,7 @@ fn controller_v2(
         return missing(name, "this host binds the controller to a cgroup v1 tree", None);
     }
     let remedy = remedy_v2(tree, DELEGATE_MORE);
-    match enable_controllers(&tree.own, &[controller]) {
+    match enable_controller(&tree.own, controller) {
         Ok(enabled) => {
             let result = tree.own.try_in_child(attempt);
             tried(name, &tree.own, enabled.undo().and(result), &remedy)

@@ -22,11 +22,10 @@ pub(super) struct Base {
 impl Base {
     pub(super) fn make(
         tree: &Hierarchy,
-        kind: CgroupKind,
         role: Role,
         log: &mut Log,
     ) -> Result<Base, RunCgroupsError> {
-        let dir = make_dir(tree, kind, log)?;
+        let dir = make_dir(tree, role.kind_in(tree), log)?;
         let mark = Mark::set(&dir, log.path());
         Ok(Base { roles: vec![role], dir, _mark: mark })
     }

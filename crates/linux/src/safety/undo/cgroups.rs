@@ -107,7 +107,7 @@ impl Doomed {
     }
 }
 
-/// Disables the controllers that [`enable_controllers`](crate::cgroup::enable_controllers) enabled.
+/// Disables the controllers that [`enable_controller`](crate::cgroup::enable_controller) enabled.
 /// Nothing is written where it was announced and not done: the cgroup may not be the user's.
 pub(super) fn pass_on_no_more(dir: &Path, added: &[String]) -> Result<(), FileError> {
     let dir = Dir::new(dir, Version::V2);
