@@ -68,6 +68,7 @@ use crate::observe::counters::Events;
 use crate::observe::dependencies::HandedOut;
 use crate::process::helper::HelperError;
 use crate::process::launch::{Launched, Launcher};
+use crate::process::tree::{Process, Tree};
 use crate::safety::attachable::Unattachable;
 use crate::safety::refuge;
 use crate::safety::sentinel::Sentinel;
@@ -349,14 +350,17 @@ impl Linux {
 
     /// Sends a message for the user.
     fn note(&self, program: ProgramId, text: impl Into<String>) {
-        // A receiver that is closed needs no message.
-        let text = text.into();
-        let _ = self.notes.send(Note { program: Some(program), text, is_error: false });
+        self.send(Note { program: Some(program), text: text.into(), is_error: false });
     }
 
-    /// Something that went wrong.
-    fn note_error(&self, program: ProgramId, text: String) {
-        let _ = self.notes.send(Note { program: Some(program), text, is_error: true });
+    /// Something that went wrong, with one program or the whole run.
+    fn note_error(&self, program: impl Into<Option<ProgramId>>, text: String) {
+        self.send(Note { program: program.into(), text, is_error: true });
+    }
+
+    fn send(&self, note: Note) {
+        // A receiver that is closed needs no message.
+        let _ = self.notes.send(note);
     }
 
     fn digest(&mut self, ready: Ready) -> Result<(), MachineError> {
@@ -477,12 +481,29 @@ impl Machine for Linux {
     }
 }
 
-/// Everything that cosched itself holds open is held by its programs without tying them to one
-/// another.
+/// What cosched itself holds open: it does not tie programs that hold it, too, to one another.
 fn handed_out(proc: &Proc) -> Result<HandedOut, FileError> {
     let mut handed_out = HandedOut::held_by(proc, std::process::id() as i32)?;
     handed_out.insert("/dev/null");
     Ok(handed_out)
+}
+
+/// Calls `act` once on every process of a program, also on those that are started meanwhile: if one
+/// forks between two walks, the next walk finds its child. The first error ends it.
+fn each_process<E>(
+    tree: &Tree,
+    proc: &Proc,
+    mut act: impl FnMut(Process) -> Result<(), E>,
+) -> Result<(), E> {
+    let (mut visited, mut result) = (BTreeSet::new(), Ok(()));
+    tree.until_stable(proc, |process| {
+        let is_new = result.is_ok() && visited.insert(process.pid);
+        if is_new {
+            result = act(process);
+        }
+        is_new
+    });
+    result
 }
 
 /// The key under which a program's reports are waited for; with [`HOOK_SERVER`], the key of its

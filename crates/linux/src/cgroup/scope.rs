@@ -28,7 +28,7 @@ use super::dir::Dir;
 use super::find::Hierarchies;
 use crate::kernel::clock::monotonic;
 use crate::kernel::files::{self, FileError};
-use crate::kernel::procfs::Proc;
+use crate::kernel::procfs::{Proc, status_field};
 
 /// How long the manager may take to move this process.
 const MOVING: Duration = Duration::from_secs(3);
@@ -310,8 +310,8 @@ fn is_in_path(command: &str) -> bool {
 
 fn ignores_hangup(proc: &Proc) -> Result<bool, FileError> {
     let status = files::read(&proc.root().join("self/status"))?;
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    let mask = status_field(&status, "SigIgn");
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask, 16).ok());
     Ok(mask.is_some_and(|mask| mask & (1 << (HANGUP - 1)) != 0))
 }
 

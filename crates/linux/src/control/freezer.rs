@@ -75,7 +75,7 @@ impl Freezer {
     pub fn stopped_by_others(&self) -> &[Process] {
         match self {
             Freezer::Cgroup(_) => &[],
-            Freezer::Signals(stopper) => stopper.stopped_by_others(),
+            Freezer::Signals(stopper) => &stopper.others,
         }
     }
 
@@ -216,11 +216,6 @@ impl StoppedProcess {
 }
 
 impl Stopper {
-    /// Processes that another process has stopped, as far as was seen at the last freeze.
-    pub fn stopped_by_others(&self) -> &[Process] {
-        &self.others
-    }
-
     fn look_for_stops(&mut self, tree: &Tree, proc: &Proc) {
         // One that cannot be read now is as it was before.
         self.others.retain(|process| is_stopped(*process, proc).unwrap_or(true));

@@ -296,19 +296,17 @@ impl Masks {
 }
 
 impl Pinning {
-    /// By the program's own cpuset, or by the masks of its threads if it has none.
-    pub fn of(program: ProgramId, cpuset: Option<&Dir>) -> Pinning {
+    /// By the program's own cpuset, or by the masks of its threads if it has none. The program is
+    /// started with the mask `first` where it would have had `found`.
+    pub fn of(
+        program: ProgramId,
+        cpuset: Option<&Dir>,
+        found: CpuSet,
+        first: Option<CpuSet>,
+    ) -> Pinning {
         match cpuset {
             Some(dir) => Pinning::Cpuset(dir.clone()),
-            None => Pinning::Masks(Box::new(Masks::new(program, CpuSet::EMPTY, None))),
-        }
-    }
-
-    /// Notes with which mask the program's threads will be born, and which they would have had
-    /// otherwise.
-    pub fn expect_mask(&mut self, program: ProgramId, found: CpuSet, first: Option<CpuSet>) {
-        if let Pinning::Masks(masks) = self {
-            **masks = Masks::new(program, found, first);
+            None => Pinning::Masks(Box::new(Masks::new(program, found, first))),
         }
     }
 
@@ -367,10 +365,7 @@ impl Pinning {
     /// the kernel has given it.
     pub fn renew(&mut self, place: ThreadSource<'_>, log: &mut Log) -> Result<(), LogError> {
         let Pinning::Masks(masks) = self else { return Ok(()) };
-        match masks.renew(place, log) {
-            Ok(()) | Err(PinError::Refused(_)) => Ok(()),
-            Err(PinError::Log(error)) => Err(error),
-        }
+        refusal(masks.renew(place, log)).map(drop)
     }
 
     /// Takes back what single threads were given.
@@ -401,6 +396,15 @@ impl Pinning {
             }
             _ => Ok(MaskOwner::Cosched),
         }
+    }
+}
+
+/// Why something is not bound as requested, if it is not.
+pub(crate) fn refusal(bound: Result<(), PinError>) -> Result<Option<Refusal>, LogError> {
+    match bound {
+        Ok(()) => Ok(None),
+        Err(PinError::Refused(why)) => Ok(Some(why)),
+        Err(PinError::Log(error)) => Err(error),
     }
 }
 

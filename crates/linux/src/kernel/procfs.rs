@@ -94,30 +94,26 @@ impl Proc {
 
     /// Whether a process numbers processes and threads as this one does; not if it is gone.
     pub fn numbers_alike(&self, process: i32) -> bool {
-        self.shares(process, "pid")
+        self.shares(process, "ns/pid")
     }
 
     /// Whether start times mean the same for this process and another one: they have the same time
     /// namespace, or the kernel has none.
     pub fn times_alike(&self, process: i32) -> bool {
-        !self.root.join("self/ns/time").exists() || self.shares(process, "time")
-    }
-
-    fn shares(&self, process: i32, kind: &str) -> bool {
-        let namespace = |process: &str| {
-            let file = fs::metadata(self.root.join(process).join("ns").join(kind)).ok()?;
-            Some((file.dev(), file.ino()))
-        };
-        namespace("self").is_some_and(|own| namespace(&process.to_string()) == Some(own))
+        !self.root.join("self/ns/time").exists() || self.shares(process, "ns/time")
     }
 
     /// Whether a process has the executable of this one.
     pub fn runs_own_executable(&self, process: i32) -> bool {
-        let executable = |process: &str| {
-            let file = fs::metadata(self.root.join(process).join("exe")).ok()?;
+        self.shares(process, "exe")
+    }
+
+    fn shares(&self, process: i32, link: &str) -> bool {
+        let target = |process: &str| {
+            let file = fs::metadata(self.root.join(process).join(link)).ok()?;
             Some((file.dev(), file.ino()))
         };
-        executable("self").is_some_and(|own| executable(&process.to_string()) == Some(own))
+        target("self").is_some_and(|own| target(&process.to_string()) == Some(own))
     }
 
     /// Where it is mounted.
@@ -186,10 +182,7 @@ impl Proc {
     /// # Errors
     /// When proc cannot be read.
     pub fn children(&self, pid: i32) -> Result<Vec<i32>, FileError> {
-        let threads = match self.threads(pid) {
-            Err(error) if error.is_gone() => return Ok(Vec::new()),
-            other => other?,
-        };
+        let threads = files::unless_gone(self.threads(pid))?.unwrap_or_default();
         if threads.len() >= MANY_THREADS && threads.len() > self.processes()?.len() {
             return Ok(self.by_parent()?.remove(&pid).unwrap_or_default());
         }
@@ -236,10 +229,8 @@ impl Proc {
     pub fn switches(&self, pid: i32, tid: i32) -> Result<u64, FileError> {
         let path = self.folder(pid).join(format!("task/{tid}/status"));
         let status = files::read(&path)?;
-        let count = |key: &str| -> Option<u64> {
-            status.lines().find_map(|line| line.strip_prefix(key))?.trim().parse().ok()
-        };
-        let both = count("voluntary_ctxt_switches:").zip(count("nonvoluntary_ctxt_switches:"));
+        let count = |field: &str| -> Option<u64> { status_field(&status, field)?.parse().ok() };
+        let both = count("voluntary_ctxt_switches").zip(count("nonvoluntary_ctxt_switches"));
         let wrong = || FileError::malformed(&path, "counts of context switches", &status);
         both.map(|(own, forced)| own + forced).ok_or_else(wrong)
     }
@@ -254,11 +245,9 @@ impl Proc {
     /// set-uid file.
     pub fn is_only_of(&self, pid: i32, user: u32) -> bool {
         let status = files::read(&self.folder(pid).join("status")).unwrap_or_default();
-        let users = status_field(&status, "Uid").unwrap_or_default();
-        let numbers: Vec<u32> =
-            users.split_whitespace().filter_map(|number| number.parse().ok()).collect();
+        let users = status_field(&status, "Uid").unwrap_or_default().split_whitespace();
         // Real, effective, saved, and for files.
-        numbers == [user; 4]
+        users.filter_map(|number| number.parse::<u32>().ok()).eq([user; 4])
     }
 
     /// How often the kernel has run a thread; `None`: the thread has ended, or the kernel keeps no
@@ -346,18 +335,14 @@ impl Proc {
         let mut fds = Vec::new();
         for number in ids(&folder)? {
             let path = folder.join(number.to_string());
-            match fs::read_link(&path) {
-                Ok(target) => {
-                    fds.push(Fd { number, target: target.to_string_lossy().into_owned() })
-                }
-                Err(source) => {
-                    // Descriptors may be closed after they were listed.
-                    let error = FileError::io("follow", &path, source);
-                    if !error.is_gone() {
-                        return Err(error);
-                    }
-                }
-            }
+            let followed = fs::read_link(&path);
+            // Descriptors may be closed after they were listed.
+            let target = files::unless_gone(
+                followed.map_err(|source| FileError::io("follow", &path, source)),
+            )?;
+            fds.extend(
+                target.map(|target| Fd { number, target: target.to_string_lossy().into_owned() }),
+            );
         }
         Ok(fds)
     }
@@ -391,21 +376,16 @@ impl Proc {
     /// # Errors
     /// When proc cannot be read.
     pub fn is_same(&self, pid: i32, start_time: u64) -> Result<bool, FileError> {
-        match self.stat(pid) {
-            Ok(stat) => Ok(stat.start_time == start_time),
-            Err(error) if error.is_gone() => Ok(false),
-            Err(error) => Err(error),
-        }
+        let stat = files::unless_gone(self.stat(pid))?;
+        Ok(stat.is_some_and(|stat| stat.start_time == start_time))
     }
 
     /// Children by parent, from the `stat` of every process.
     fn by_parent(&self) -> Result<BTreeMap<i32, Vec<i32>>, FileError> {
         let mut children = BTreeMap::<i32, Vec<i32>>::new();
         for pid in self.processes()? {
-            match self.stat(pid) {
-                Ok(stat) => children.entry(stat.ppid).or_default().push(pid),
-                Err(error) if error.is_gone() => {}
-                Err(error) => return Err(error),
+            if let Some(stat) = files::unless_gone(self.stat(pid))? {
+                children.entry(stat.ppid).or_default().push(pid);
             }
         }
         Ok(children)

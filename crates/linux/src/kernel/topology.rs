@@ -126,16 +126,14 @@ impl Sys {
         let package = files::value_if_there::<i32>(&package, "a package number")?.unwrap_or(0);
         let package = usize::try_from(package).unwrap_or(0);
 
-        let core = first(&topology.join("core_cpus_list"))?;
-        let core = match core {
+        let core = match first(&topology.join("core_cpus_list"))? {
             Some(core) => core,
             None => first(&topology.join("thread_siblings_list"))?.unwrap_or(id),
         };
 
         let caches = caches(&folder)?;
-        let outermost = caches.range(2..).next_back().map(|(_, cpu)| *cpu);
-        let llc = match outermost {
-            Some(llc) => llc,
+        let llc = match caches.range(2..).next_back() {
+            Some((_, llc)) => *llc,
             None => first(&topology.join("die_cpus_list"))?.unwrap_or(package),
         };
         let l2 = caches.get(&2).copied().unwrap_or(core);
@@ -189,10 +187,7 @@ fn caches(cpu: &Path) -> Result<BTreeMap<u32, usize>, TopologyError> {
 }
 
 fn numbered_if_there(folder: &Path, prefix: &str) -> Result<Vec<usize>, FileError> {
-    match files::numbered(folder, prefix) {
-        Err(error) if error.is_gone() => Ok(Vec::new()),
-        other => other,
-    }
+    Ok(files::unless_gone(files::numbered(folder, prefix))?.unwrap_or_default())
 }
 
 /// The first CPU of a list; `None` if the file is missing or the list empty.
@@ -202,12 +197,10 @@ fn first(path: &Path) -> Result<Option<usize>, TopologyError> {
 
 /// A CPU list; `None` if the file is missing.
 pub(crate) fn list(path: &Path) -> Result<Option<CpuSet>, TopologyError> {
-    let Some(text) = files::read_if_there(path)? else {
-        return Ok(None);
+    let parse = |text: String| {
+        text.parse().map_err(|source| TopologyError::List { path: path.to_owned(), source })
     };
-    let set =
-        text.parse().map_err(|source| TopologyError::List { path: path.to_owned(), source })?;
-    Ok(Some(set))
+    files::read_if_there(path)?.map(parse).transpose()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::files;
-use super::procfs::{Fd, Proc};
+use super::procfs::{Fd, Proc, status_field};
 
 /// Some files of a folder, with the device and inode of each.
 pub type Files = BTreeMap<OsString, (u64, u64)>;
@@ -33,10 +33,8 @@ fn is_one(process: &Path, fd: &Fd, files: &Files) -> bool {
 /// By its flags, of which the last octal digit has the access mode: 0 is reading.
 fn is_for_writing(process: &Path, fd: &Fd) -> bool {
     let text = files::read_if_there(&process.join(format!("fdinfo/{}", fd.number)));
-    let flags = text.ok().flatten().and_then(|text| {
-        let line = text.lines().find_map(|line| line.strip_prefix("flags:"))?;
-        i32::from_str_radix(line.trim(), 8).ok()
-    });
+    let flags = text.ok().flatten();
+    let flags = flags.and_then(|text| i32::from_str_radix(status_field(&text, "flags")?, 8).ok());
     flags.is_some_and(|flags| flags & libc::O_ACCMODE != libc::O_RDONLY)
 }
 

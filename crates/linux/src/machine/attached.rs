@@ -112,10 +112,9 @@ impl Linux {
     ) -> Result<(), MachineError> {
         let Job { order, hook, .. } = &self.jobs[usize::from(id.slot)];
         let mut env = order.env.clone();
-        let hook_server = match hook.as_ref().map(|hook| self.open_hook_server(id, hook, &mut env))
-        {
-            Some(Err(error)) => return self.cannot_start(id, libc::EIO, &error.to_string()),
-            opened => opened.and_then(Result::ok),
+        let hook_server = match self.open_hook_server(id, hook.as_ref(), &mut env) {
+            Ok(hook_server) => hook_server,
+            Err(error) => return self.cannot_start(id, libc::EIO, &error.to_string()),
         };
         let (found, files) = (self.punctual.found(), self.open_files.found());
         let ignored = signals::ignored();
@@ -161,13 +160,12 @@ impl Linux {
         hook_server: Option<HookServer>,
     ) -> Result<(), MachineError> {
         let cgroups = self.run_cgroups.cgroups_of(id, false, &self.cpus)?;
-        let mut live = Live::new(id, None, cgroups, &self.proc)?;
-        live.expect_mask(self.own_mask, None);
+        let mut live = Live::new(id, None, cgroups, (self.own_mask, None), &self.proc)?;
         live.at_start = settings;
         live.hook_server = hook_server;
         self.poll.add(end.as_fd(), key(id))?;
         live.parent = Parent::Other(end);
-        self.observer.begin_at(id, process, &self.clock)?;
+        self.observer.begin(id, process, false, &self.clock)?;
         self.begin(&mut live, process, self.clock.now())?;
         self.limit_threads(&mut live, &settings);
         self.live.insert(id, live);
@@ -218,12 +216,8 @@ impl Linux {
 
     /// Carries out what users request.
     pub(super) fn hear_user_requests(&mut self) {
-        let asked = self
-            .user_requests
-            .as_ref()
-            .map(|user_requests| user_requests.take())
-            .unwrap_or_default();
-        for UserRequest::Detach(pid) in asked {
+        let Some(user_requests) = &self.user_requests else { return };
+        for UserRequest::Detach(pid) in user_requests.take() {
             let has = |live: &&Live| {
                 live.tree.members(&self.proc).iter().any(|process| process.pid == pid)
             };
@@ -241,12 +235,9 @@ impl Linux {
         self.observer.forget(id);
         self.release_claim(id);
         let Some(live) = self.live.get(&id) else { return Ok(()) };
-        let refused = |happening: &Happening| match happening {
-            Happening::Refused(refused, ..) => *refused == id,
-            _ => false,
-        };
+        let is_refusal = |what| matches!(what, Happening::Refused(refused, ..) if refused == id);
         // Settings that could not be restored stay in the log: another attempt follows at the end.
-        if !self.queue.iter().any(|event| refused(&event.what)) {
+        if !self.queue.iter().any(|event| is_refusal(event.what)) {
             self.log.note(Record::Gone { program: id })?;
         }
         self.note(id, "was detached, as requested");

@@ -5,17 +5,15 @@
 //! long. It is attached only while such a program runs, since every context switch of the machine
 //! pays for it.
 
-use std::collections::BTreeSet;
-
 use cosched_core::ProgramId;
 
 use super::program::Live;
-use super::{Job, Linux};
+use super::{Job, Linux, each_process};
 use crate::hook::HookServer;
-use crate::kernel::files::FileError;
+use crate::kernel::files::unless_gone;
 use crate::kernel::procfs::Proc;
 use crate::observe::runstate::{RunStates, Unavailable};
-use crate::process::tree::Tree;
+use crate::process::tree::{Process, Tree};
 
 const LACKS: &str = "does not know at barriers which of its threads run";
 
@@ -49,15 +47,9 @@ impl Linux {
     /// Gives a program's processes the table, if its barriers are the hook's, and begins to write
     /// down the states of its threads; both only once.
     pub(super) fn offer_states(&mut self, live: &mut Live) {
-        let Some(hook_server) =
-            live.hook_server.as_mut().filter(|hook_server| hook_server.uses().barriers)
-        else {
-            return;
-        };
+        let needs = |server: &&mut HookServer| server.uses().barriers && !server.offers();
+        let Some(hook_server) = live.hook_server.as_mut().filter(needs) else { return };
         let Some(Ok(states)) = &mut self.states else { return };
-        if hook_server.offers() {
-            return;
-        }
         let table = watch(states, &live.tree, &self.proc)
             .and_then(|()| states.table().try_clone_to_owned().map_err(|error| error.to_string()));
         match table {
@@ -89,23 +81,7 @@ impl Linux {
 /// Makes a program's processes members, with all that they will start.
 fn watch(states: &mut RunStates, tree: &Tree, proc: &Proc) -> Result<(), String> {
     states.begin().map_err(|error| error.to_string())?;
-    let mut result = tree.shim.map_or(Ok(()), |shim| add(states, shim.pid));
-    // If a process that is no member yet forks between two walks, the next walk finds its child.
-    let mut added = BTreeSet::new();
-    tree.until_stable(proc, |process| {
-        let is_new = result.is_ok() && added.insert(process.pid);
-        if is_new {
-            result = add(states, process.pid);
-        }
-        is_new
-    });
-    result.map_err(|error| error.to_string())
-}
-
-/// Adds a process, if it is still there.
-fn add(states: &RunStates, process: i32) -> Result<(), FileError> {
-    match states.add(process) {
-        Err(error) if error.is_gone() => Ok(()),
-        other => other,
-    }
+    let add = |process: Process| unless_gone(states.add(process.pid)).map(drop);
+    let added = tree.shim.map_or(Ok(()), add).and_then(|()| each_process(tree, proc, add));
+    added.map_err(|error| error.to_string())
 }

@@ -12,7 +12,6 @@ use std::process::Child;
 
 use cosched_core::Nanos;
 
-use super::config::Note;
 use super::{Linux, MachineError, SENTINEL};
 use crate::kernel::procfs::{Proc, Stat};
 use crate::safety::sentinel::{Sentinel, Task};
@@ -111,12 +110,8 @@ impl Linux {
     /// Says that the log is kept in memory, if that is new.
     pub(super) fn tell_of_the_log(&mut self) {
         if let Some(refusal) = self.log.refusal() {
-            self.tell_error(format!("{refusal}; it is kept in memory until there is room"));
+            self.note_error(None, format!("{refusal}; it is kept in memory until there is room"));
         }
-    }
-
-    fn tell_error(&self, text: String) {
-        let _ = self.notes.send(Note { program: None, text, is_error: true });
     }
 
     /// Learns whether the sentinel has thawed all programs since cosched was stopped, and whether
@@ -171,10 +166,11 @@ impl Linux {
         let Err(why) = tried else { return Ok(()) };
         guard.next_try = now + PAUSE;
         if !std::mem::replace(&mut guard.is_reported, true) {
-            self.tell_error(format!(
+            let text = format!(
                 "another sentinel could not be started: {why}; no program is paused until one is \
                  there"
-            ));
+            );
+            self.note_error(None, text);
         }
         Ok(())
     }
@@ -193,7 +189,7 @@ impl Linux {
         guard.was_replaced |= guard.duty.lost_since().is_some();
         guard.duty = Duty::Works;
         if std::mem::take(&mut guard.is_reported) {
-            self.tell_error("another sentinel is on guard".to_owned());
+            self.note_error(None, "another sentinel is on guard".to_owned());
         }
         Ok(())
     }

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use cosched_core::{GroupId, Happening, Nanos, ProgramId};
+use cosched_core::{GroupId, Happening, Nanos, ProgramId, Refusal};
 
 use super::program::{ExecutionState, Live};
 use super::{Linux, MachineError};
@@ -261,8 +261,7 @@ impl Linux {
                 self.note(
                     id,
                     "was stopped by another process, or because it wanted something of the \
-                     terminal, and is left alone \
-                     until it is continued",
+                     terminal, and is left alone until it is continued",
                 );
                 self.tell(Happening::StoppedByOther(id));
             }
@@ -319,10 +318,8 @@ impl Linux {
         let news = watched.dependencies.shared != dependencies.shared;
         watched.dependencies = dependencies;
         if let Some(why) = forbidden.filter(|_| !std::mem::replace(&mut watched.reported, true)) {
-            self.note(
-                id,
-                format!("is left running while others have their turn: it {}", held(why)),
-            );
+            let text = format!("is left running while others have their turn: it {}", held(why));
+            self.note(id, text);
             self.tell(Happening::Unfreezable(id, why));
         }
         if news {
@@ -387,8 +384,7 @@ impl Linux {
     }
 }
 
-fn held(why: cosched_core::Refusal) -> &'static str {
-    use cosched_core::Refusal;
+fn held(why: Refusal) -> &'static str {
     match why {
         Refusal::HoldsGpu => "holds a GPU device (freezable = true overrides this)",
         Refusal::Listens => "listens on a socket (freezable = true overrides this)",

@@ -23,7 +23,7 @@ use super::names::{Named, ThreadIds};
 use super::program::Live;
 use crate::hook::Reported;
 use crate::kernel::clock::Clock;
-use crate::kernel::files::FileError;
+use crate::kernel::files::{FileError, unless_gone};
 use crate::kernel::procfs::Proc;
 use crate::machine::MachineError;
 use crate::observe::counters::Readings;
@@ -34,10 +34,10 @@ use crate::observe::run_delays::RunDelays;
 use crate::process::tree::Process;
 use crate::safety::undo::Log;
 use reading::positions;
-use source::{MonitorState, add};
+use source::MonitorState;
 
 /// What is observed, and by what.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Observer {
     proc: Proc,
     source: MonitorState,
@@ -66,7 +66,7 @@ pub(super) enum Unseen {
 }
 
 /// An observed program.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Observed {
     /// Its number for the monitor.
     number: u32,
@@ -94,19 +94,7 @@ struct Observed {
 impl Observer {
     /// Nothing is observed yet.
     pub(super) fn new(proc: Proc) -> Observer {
-        Observer {
-            proc,
-            source: MonitorState::default(),
-            ticks: false,
-            locks: false,
-            look_at: None,
-            requested: BTreeMap::new(),
-            programs: BTreeMap::new(),
-            reading: Vec::new(),
-            names: ThreadIds::default(),
-            lost: 0,
-            is_blind: false,
-        }
+        Observer { proc, ..Observer::default() }
     }
 
     /// Whether a measure is requested for a program.
@@ -127,66 +115,34 @@ impl Observer {
         self.names.named(id)
     }
 
-    /// Observes a program from its first instruction on.
-    pub(super) fn begin_below(
+    /// Observes a process of a program, and what it will start, if that is requested. Where the
+    /// process is the program's shim, the program is observed from its first instruction on.
+    pub(super) fn begin(
         &mut self,
         id: ProgramId,
-        shim: Process,
+        process: Process,
+        is_shim: bool,
         clock: &Clock,
     ) -> Result<(), FileError> {
         if !self.requested.contains_key(&id) {
             return Ok(());
         }
-        self.begin(id, Some(shim.pid), &[shim.pid], clock)
-    }
-
-    /// Observes a program from the start of its first process on.
-    pub(super) fn begin_at(
-        &mut self,
-        id: ProgramId,
-        main: Process,
-        clock: &Clock,
-    ) -> Result<(), FileError> {
-        if !self.requested.contains_key(&id) {
-            return Ok(());
-        }
-        self.begin(id, None, &[main.pid], clock)
-    }
-
-    fn begin(
-        &mut self,
-        id: ProgramId,
-        shim: Option<i32>,
-        processes: &[i32],
-        clock: &Clock,
-    ) -> Result<(), FileError> {
         let from_the_start = self.is_requested(id, Measure::LockWait);
         let looks_at_threads = self.looks_at_threads(id);
         let number = u32::from(id.slot) << 16 | (id.generation & 0xffff);
         let now = clock.now();
-        let program = self.programs.entry(id).or_insert_with(|| Observed {
-            number,
-            shim,
-            is_known: false,
-            from: now,
-            intervals: Intervals::default(),
-            counted: Readings::default(),
-            reported: Reported::default(),
-            frozen: Nanos::ZERO,
-            ended: Vec::new(),
-            clocks: CpuClocks::default(),
-            delays: RunDelays::default(),
-            is_hidden: false,
-        });
+        let shim = is_shim.then_some(process.pid);
+        let observed = || Observed { number, shim, from: now, ..Observed::default() };
+        let program = self.programs.entry(id).or_insert_with(observed);
         if !looks_at_threads {
             return Ok(());
         }
         let Some(monitor) = self.source.ready(from_the_start, &self.proc) else { return Ok(()) };
         self.look_at = monitor.looks_every().map(|period| now + period);
         program.is_known = true;
-        let result = processes.iter().try_for_each(|process| add(monitor, number, *process));
+        let added = unless_gone(monitor.add(number, process.pid));
         self.set_locks();
-        result
+        added.map(drop)
     }
 
     /// Stops observing a program that has ended.

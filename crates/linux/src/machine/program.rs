@@ -60,19 +60,6 @@ pub(super) struct Live {
     cgroups: ProgramCgroups,
 }
 
-impl Live {
-    /// What binds it, and where its threads are found.
-    pub(super) fn binding<T>(
-        &mut self,
-        proc: &Proc,
-        bind: impl FnOnce(&mut Pinning, ThreadSource<'_>) -> T,
-    ) -> T {
-        let hook_server = &self.hook_server;
-        let moves = || hook_server.as_ref().map_or(Some(0), HookServer::moves);
-        bind(&mut self.pinning, ThreadSource { tree: &self.tree, proc, moves: &moves })
-    }
-}
-
 /// How a program's command ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct CommandEnd {
@@ -166,10 +153,12 @@ pub(super) enum ExecutionState {
 }
 
 impl Live {
+    /// A program that is started with the mask `first` where it would have had `found`.
     pub(super) fn new(
         id: ProgramId,
         shim: Option<Process>,
         cgroups: ProgramCgroups,
+        (found, first): (CpuSet, Option<CpuSet>),
         proc: &Proc,
     ) -> Result<Live, FileError> {
         Ok(Live {
@@ -183,7 +172,7 @@ impl Live {
                 .map(WeightSwitch::open)
                 .transpose()?,
             turn: None,
-            pinning: Pinning::of(id, cgroups.cpuset.as_ref()),
+            pinning: Pinning::of(id, cgroups.cpuset.as_ref(), found, first),
             scheduling: Scheduling::new(id, proc),
             at_start: Settings::default(),
             lacks: Vec::new(),
@@ -203,6 +192,17 @@ impl Live {
         })
     }
 
+    /// What binds it, and where its threads are found.
+    pub(super) fn binding<T>(
+        &mut self,
+        proc: &Proc,
+        bind: impl FnOnce(&mut Pinning, ThreadSource<'_>) -> T,
+    ) -> T {
+        let hook_server = &self.hook_server;
+        let moves = || hook_server.as_ref().map_or(Some(0), HookServer::moves);
+        bind(&mut self.pinning, ThreadSource { tree: &self.tree, proc, moves: &moves })
+    }
+
     /// The cgroup that has its share of the CPUs.
     pub(super) fn share_dir(&self) -> Option<&Dir> {
         self.cgroups.share.as_ref()
@@ -217,11 +217,6 @@ impl Live {
             shim: self.tree.shim.unwrap_or(Process { pid: 0, start_time: 0 }),
             stopped_by_signal,
         }
-    }
-
-    /// With which mask its threads will be born, and which they would have had without us.
-    pub(super) fn expect_mask(&mut self, found: CpuSet, first: Option<CpuSet>) {
-        self.pinning.expect_mask(self.id, found, first);
     }
 
     /// Whether its command could not be started.

@@ -13,7 +13,7 @@ use super::orphans::note_strays;
 use super::program::{ExecutionState, Live, Parent};
 use super::stops::{note_continued, note_stopped};
 use super::{Linux, MachineError, Origin, key};
-use crate::control::pinning::PinError;
+use crate::control::pinning::refusal;
 use crate::hook::HookServer;
 use crate::kernel::signals;
 use crate::observe::counters::{Counters, Events};
@@ -40,11 +40,10 @@ impl Linux {
         order.new_session = self.own_sessions || shares_by_session;
         order.open_files = Some(self.open_files.found());
         order.cpus = settings.cpus.filter(|_| by_mask);
-        let hook_server =
-            match job.hook.as_ref().map(|hook| self.open_hook_server(id, hook, &mut order.env)) {
-                Some(Err(error)) => return self.cannot_start(id, libc::EIO, &error.to_string()),
-                opened => opened.and_then(Result::ok),
-            };
+        let hook_server = match self.open_hook_server(id, job.hook.as_ref(), &mut order.env) {
+            Ok(hook_server) => hook_server,
+            Err(error) => return self.cannot_start(id, libc::EIO, &error.to_string()),
+        };
         // Sessions are made where they are CPU groups.
         let grouped = own_share || order.new_session;
         let append = id.generation > 0;
@@ -58,7 +57,8 @@ impl Linux {
         if let Ok(log) = self.log.unlocked() {
             prepared.hold(log);
         }
-        let mut live = match Live::new(id, Some(prepared.shim()), cgroups, &self.proc) {
+        let masks = (self.own_mask, spec.order.cpus);
+        let mut live = match Live::new(id, Some(prepared.shim()), cgroups, masks, &self.proc) {
             Ok(live) => live,
             Err(error) => return self.cannot_start(id, libc::EIO, &error.to_string()),
         };
@@ -76,8 +76,7 @@ impl Linux {
         let events = self.count.or(events);
         live.counters = events.map(|events| Counters::below(prepared.shim(), events));
         live.pointers = self.sample_below(id, prepared.shim());
-        self.observer.begin_below(id, prepared.shim(), &self.clock)?;
-        live.expect_mask(self.own_mask, spec.order.cpus);
+        self.observer.begin(id, prepared.shim(), true, &self.clock)?;
         // Known beforehand: a program may have ended before it could be asked.
         live.session = (!spec.order.new_session).then_some(self.own_session);
         if !by_mask && settings.cpus.is_some() {
@@ -134,9 +133,8 @@ impl Linux {
 
     pub(super) fn freeze(&mut self, live: &mut Live) -> Result<(), MachineError> {
         let is_traced = self.inspector.is_traced(live.id).then_some(Refusal::Traced);
-        if let Some(why) =
-            is_traced.or(self.guard.is_off(self.clock.now()).then_some(Refusal::Unguarded))
-        {
+        let is_unguarded = self.guard.is_off(self.clock.now()).then_some(Refusal::Unguarded);
+        if let Some(why) = is_traced.or(is_unguarded) {
             self.tell(Happening::Refused(live.id, Aspect::Frozen, why));
             return Ok(());
         }
@@ -223,15 +221,11 @@ impl Linux {
         let bound = live.binding(&self.proc, |pinning, place| {
             pinning.bind(settings.cpus, &self.cpus, nodes.as_deref(), place, &mut self.log)
         });
-        match bound {
-            Ok(()) => Ok(()),
-            Err(PinError::Refused(why)) => {
-                self.look_at_cpus();
-                self.tell(Happening::Refused(live.id, Aspect::Cpus, why));
-                Ok(())
-            }
-            Err(PinError::Log(error)) => Err(error.into()),
+        if let Some(why) = refusal(bound)? {
+            self.look_at_cpus();
+            self.tell(Happening::Refused(live.id, Aspect::Cpus, why));
         }
+        Ok(())
     }
 
     /// CPUs have gone or come, and the kernel may have let bound threads run anywhere.
@@ -257,14 +251,10 @@ impl Linux {
                 pinning.bind_one(stat.into(), rule.cpus, place, &mut linux.log)
             })
         };
-        match self.with(program, bind).unwrap_or(Ok(())) {
-            Ok(()) => Ok(()),
-            Err(PinError::Refused(why)) => {
-                self.tell(Happening::Refused(program, Aspect::Cpus, why));
-                Ok(())
-            }
-            Err(PinError::Log(error)) => Err(error.into()),
+        if let Some(why) = refusal(self.with(program, bind).unwrap_or(Ok(())))? {
+            self.tell(Happening::Refused(program, Aspect::Cpus, why));
         }
+        Ok(())
     }
 
     /// Class, nice value and slice; where nothing was asked for yet, nothing is looked at.
@@ -277,9 +267,8 @@ impl Linux {
         if !asked && live.scheduling.is_untouched() {
             return Ok(());
         }
-        for (aspect, why) in
-            live.scheduling.apply(settings, &live.tree, &self.proc, &mut self.log)?
-        {
+        let lacks = live.scheduling.apply(settings, &live.tree, &self.proc, &mut self.log)?;
+        for (aspect, why) in lacks {
             self.tell(Happening::Refused(live.id, aspect, why));
             if !live.lacks.contains(&(aspect, why)) {
                 live.lacks.push((aspect, why));
@@ -326,8 +315,7 @@ fn lack(why: Refusal) -> &'static str {
         Refusal::RealTime => "has threads in a real-time class: they are left as they are",
         Refusal::NotPermitted => {
             "has threads with a scheduling that may not be changed (they belong to another user, \
-             or it takes \
-             CAP_SYS_NICE); they stay as they are"
+             or it takes CAP_SYS_NICE); they stay as they are"
         }
         Refusal::OutOfRange => {
             "gets the nearest slice that the kernel grants, 0.1 to 100 ms, where a longer or \

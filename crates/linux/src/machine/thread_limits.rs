@@ -19,17 +19,18 @@ use crate::kernel::clock;
 const NANOS: u64 = 1_000_000;
 
 impl Linux {
-    /// Opens a program's hook server, and passes its name to the program.
+    /// Opens a program's hook server, if it has the hook, and passes its name to the program.
     pub(super) fn open_hook_server(
         &self,
         id: ProgramId,
-        hook: &Hook,
+        hook: Option<&Hook>,
         env: &mut Vec<(OsString, OsString)>,
-    ) -> io::Result<HookServer> {
+    ) -> io::Result<Option<HookServer>> {
+        let Some(hook) = hook else { return Ok(None) };
         let hook_server = HookServer::open(hook.uses)?;
         self.poll.add(hook_server.as_fd(), HOOK_SERVER | key(id))?;
         preloaded(env, &hook.library, hook_server.name());
-        Ok(hook_server)
+        Ok(Some(hook_server))
     }
 
     /// Reads from a program's hook server.
@@ -44,8 +45,7 @@ impl Linux {
             self.note(
                 id,
                 "sends too many requests to cosched: only some of them are answered in each \
-                 second, and a thread \
-                 that cannot wait keeps what it had last, or what it would have without cosched",
+                 second, and a thread that cannot wait keeps what it had last, or what it would have without cosched",
             );
         }
         // A program without a thread limit sends no requests, unless it lies.

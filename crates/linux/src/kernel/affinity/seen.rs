@@ -12,6 +12,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use cosched_core::{CpuSet, MAX_CPUS};
 
 use super::{AffinityError, get};
+use crate::kernel::procfs::status_field;
 use crate::kernel::{files, topology};
 
 /// The visible part of a thread's mask.
@@ -87,8 +88,7 @@ fn offline(here: &CpuSet, own: Option<CpuSet>, online: Option<CpuSet>) -> CpuSet
 /// Our own mask as the kernel remembers it, with offline CPUs.
 fn own() -> Option<CpuSet> {
     let status = files::read(Path::new("/proc/thread-self/status")).ok()?;
-    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
-    list.parse().ok()
+    status_field(&status, "Cpus_allowed_list")?.parse().ok()
 }
 
 #[cfg(test)]

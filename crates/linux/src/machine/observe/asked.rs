@@ -6,7 +6,7 @@ use cosched_core::{Arena, Measure, Nanos, Observe, ProgramId, ThreadId};
 
 use super::{Unseen, threads};
 use crate::kernel::files::FileError;
-use crate::machine::{Linux, MachineError};
+use crate::machine::{Linux, MachineError, each_process};
 use crate::observe::counters::{Counters, Events};
 use crate::observe::monitor::ROOM;
 
@@ -40,14 +40,8 @@ impl Linux {
         self.observer.set_locks();
         let running = self.live.get(&id).filter(|_| !self.observer.programs.contains_key(&id));
         let Some(live) = running else { return Ok(()) };
-        // If an unknown process forks between two walks, the next walk finds its child.
-        let (mut added, mut result) = (BTreeSet::new(), Ok(()));
-        live.tree.until_stable(&self.proc, |process| {
-            let is_new = result.is_ok() && added.insert(process.pid);
-            if is_new {
-                result = self.observer.begin(id, None, &[process.pid], &self.clock);
-            }
-            is_new
+        let result = each_process(&live.tree, &self.proc, |process| {
+            self.observer.begin(id, process, false, &self.clock)
         });
         if let Some(observed) = self.observer.programs.get_mut(&id) {
             // CPU time from before does not count.

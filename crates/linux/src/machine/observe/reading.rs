@@ -1,19 +1,16 @@
 //! What is read of a program at the end of an interval, by source: what it tells itself and what
 //! its counters have counted, the clocks of its processes, and the threads that a monitor sees.
 
-use std::collections::BTreeSet;
-
 use cosched_core::{Arena, Counts, IpBin, Measure, Nanos, ProgramId, Quality, Sample, Thread};
 
-use super::source::add;
 use super::{Observed, Observer, Unseen};
 use crate::hook::HookServer;
 use crate::kernel::clock::Clock;
-use crate::kernel::files::FileError;
+use crate::kernel::files::{FileError, unless_gone};
 use crate::kernel::procfs::Proc;
-use crate::machine::MachineError;
 use crate::machine::program::Live;
 use crate::machine::samples::{of_locks, of_program, of_thread, with_counts};
+use crate::machine::{MachineError, each_process};
 use crate::observe::counters::Counters;
 use crate::observe::monitor::interval::{Slice, by_program};
 use crate::observe::monitor::{Monitor, ThreadActivity, ThreadUse};
@@ -182,14 +179,7 @@ fn acquaint(
     live: &Live,
     proc: &Proc,
 ) -> Result<(), FileError> {
-    let mut added = BTreeSet::new();
-    let mut result = program.shim.map_or(Ok(()), |shim| add(monitor, program.number, shim));
-    live.tree.until_stable(proc, |process| {
-        let is_new = added.insert(process.pid) && result.is_ok();
-        if is_new {
-            result = add(monitor, program.number, process.pid);
-        }
-        is_new
-    });
-    result
+    let mut add = |process| unless_gone(monitor.add(program.number, process)).map(drop);
+    program.shim.map_or(Ok(()), &mut add)?;
+    each_process(&live.tree, proc, |process| add(process.pid))
 }

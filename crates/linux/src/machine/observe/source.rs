@@ -4,7 +4,6 @@
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
 use crate::kernel::background;
-use crate::kernel::files::FileError;
 use crate::kernel::procfs::Proc;
 use crate::observe::monitor::Monitor;
 
@@ -46,13 +45,5 @@ impl MonitorState {
             MonitorState::Open(monitor) => Some(monitor),
             MonitorState::Closed | MonitorState::Opening(_) => None,
         }
-    }
-}
-
-/// Adds a process to a monitor, if it is still there.
-pub(super) fn add(monitor: &mut Monitor, program: u32, process: i32) -> Result<(), FileError> {
-    match monitor.add(program, process) {
-        Err(error) if error.is_gone() => Ok(()),
-        other => other,
     }
 }

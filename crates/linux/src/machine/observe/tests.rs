@@ -33,7 +33,7 @@ fn nothing_is_loaded_where_threads_are_not_observed() {
         Measure::InstructionPointers,
     ];
     observer.requested.insert(id, light.into());
-    observer.begin_below(id, shim, &clock).unwrap();
+    observer.begin(id, shim, true, &clock).unwrap();
     observer.look(clock.now()).unwrap();
     observer.set_ticks();
     assert!(is_closed(&observer) && !observer.ticks);
