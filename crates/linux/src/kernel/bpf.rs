@@ -14,6 +14,7 @@ use aya::maps::{Map, MapData, MapError};
 use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, EbpfError, EbpfLoader};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::kernel::files::FileError;
@@ -88,15 +89,11 @@ fn refused(error: &(dyn std::error::Error + 'static)) -> Unavailable {
 pub(crate) struct Object {
     /// Empty where there was no clang.
     pub(crate) code: &'static [u8],
-    /// Each program and its tracepoint.
     pub(crate) tracepoints: &'static [(&'static str, &'static str)],
 }
 
 impl Object {
-    /// Checks that the object was built.
-    ///
-    /// # Errors
-    /// When there was no clang.
+    /// Checks that the object was built: there was a clang.
     pub(crate) fn is_built(&self) -> Result<(), Unavailable> {
         if self.code.is_empty() { Err(Unavailable::NotBuilt) } else { Ok(()) }
     }
@@ -112,40 +109,13 @@ pub(crate) struct BpfPrograms {
 }
 
 impl BpfPrograms {
-    /// Loads the programs; nothing runs yet. They number threads as `proc` does.
-    ///
-    /// # Errors
-    /// When they were not built, or this kernel or user does not allow them.
+    /// Loads the programs; nothing runs yet. They number threads as `proc` does. An existing map
+    /// may stand for the object's own one of a name; both have to have one layout.
     pub(crate) fn load(
         object: &Object,
         proc: &Proc,
         constants: &[(&str, u32)],
-    ) -> Result<BpfPrograms, Unavailable> {
-        BpfPrograms::load_with(object, proc, constants, |_| Ok(()))
-    }
-
-    /// Loads the programs as [`BpfPrograms::load`] does, with an existing map in place of the
-    /// object's own map of this name. Both have to have one layout.
-    ///
-    /// # Errors
-    /// As [`BpfPrograms::load`].
-    pub(crate) fn load_for(
-        object: &Object,
-        proc: &Proc,
-        name: &str,
-        map: BorrowedFd<'_>,
-    ) -> Result<BpfPrograms, Unavailable> {
-        BpfPrograms::load_with(object, proc, &[], |own| {
-            Ok(stand_for(own.map(name).fd().as_fd(), map)?)
-        })
-    }
-
-    /// Does something before the programs are loaded, when there are only maps.
-    fn load_with(
-        object: &Object,
-        proc: &Proc,
-        constants: &[(&str, u32)],
-        before: impl FnOnce(&BpfPrograms) -> Result<(), Unavailable>,
+        existing: Option<(&str, BorrowedFd<'_>)>,
     ) -> Result<BpfPrograms, Unavailable> {
         object.is_built()?;
         let namespace = fs::metadata(proc.root().join("self/ns/pid"))?.ino() as u32;
@@ -157,7 +127,9 @@ impl BpfPrograms {
         let loaded = loader.load(object.code)?;
         let mut programs =
             BpfPrograms { loaded, tracepoints: object.tracepoints, links: Vec::new() };
-        before(&programs)?;
+        if let Some((name, map)) = existing {
+            stand_for(programs.map(name).fd().as_fd(), map)?;
+        }
         let types = Btf::from_sys_fs().map_err(|error| refused(&error))?;
         for (name, tracepoint) in object.tracepoints {
             at_tracepoint(&mut programs.loaded, name)?.load(tracepoint, &types)?;
@@ -165,10 +137,7 @@ impl BpfPrograms {
         Ok(programs)
     }
 
-    /// Attaches the programs, unless they are attached.
-    ///
-    /// # Errors
-    /// When the kernel refuses one; then none is attached.
+    /// Attaches the programs, unless they are attached. If the kernel refuses one, none is.
     pub(crate) fn attach(&mut self) -> Result<(), Unavailable> {
         if !self.links.is_empty() {
             return Ok(());
@@ -186,9 +155,6 @@ impl BpfPrograms {
     }
 
     /// Attaches another one as well, until this value is dropped.
-    ///
-    /// # Errors
-    /// When the kernel refuses it.
     pub(crate) fn attach_also(&mut self, name: &str, tracepoint: &str) -> Result<(), Unavailable> {
         let types = Btf::from_sys_fs().map_err(|error| refused(&error))?;
         let program = at_tracepoint(&mut self.loaded, name)?;
@@ -197,7 +163,6 @@ impl BpfPrograms {
         Ok(())
     }
 
-    /// Detaches all programs.
     pub(crate) fn detach(&mut self) {
         for ((name, _), link) in self.tracepoints.iter().zip(self.links.drain(..)) {
             // Only a missing link is refused.
@@ -205,17 +170,14 @@ impl BpfPrograms {
         }
     }
 
-    /// The whole object, for programs without a tracepoint.
     pub(crate) fn loaded(&self) -> &Ebpf {
         &self.loaded
     }
 
-    /// The whole object, to change it.
     pub(crate) fn loaded_mut(&mut self) -> &mut Ebpf {
         &mut self.loaded
     }
 
-    /// The data of a map.
     pub(crate) fn map(&self, name: &str) -> &MapData {
         match self.loaded.map(name) {
             // The library has no type for the storage of tasks.
@@ -225,17 +187,12 @@ impl BpfPrograms {
     }
 
     /// Makes a process a member, with all that it will start; `kept` is stored with it.
-    ///
-    /// # Errors
-    /// When the process is gone, or cannot be a member.
     pub(crate) fn join(&self, proc: &Proc, process: i32, kept: [u32; 2]) -> Result<(), FileError> {
-        let path = || proc.folder(process);
-        let gone = || FileError::io("watch", &path(), io::Error::from_raw_os_error(libc::ESRCH));
-        let pid = Pid::from_raw(process).ok_or_else(gone)?;
-        let pidfd = pidfd_open(pid, PidfdFlags::empty())
-            .map_err(|error| FileError::io("watch", &path(), error))?;
-        store(self.map("members").fd().as_fd(), pidfd.as_fd(), kept)
-            .map_err(|error| FileError::io("watch", &path(), error))
+        let pidfd = Pid::from_raw(process).ok_or(Errno::SRCH);
+        let pidfd = pidfd.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()));
+        let members = self.map("members").fd().as_fd();
+        let joined = pidfd.map_err(io::Error::from).and_then(|it| store(members, it.as_fd(), kept));
+        joined.map_err(|error| FileError::io("watch", &proc.folder(process), error))
     }
 }
 
@@ -249,7 +206,6 @@ fn at_tracepoint<'a>(
 /// Writes a value into the storage of the task that a pidfd stands for.
 fn store(storage: BorrowedFd<'_>, pidfd: BorrowedFd<'_>, value: [u32; 2]) -> io::Result<()> {
     const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
-    /// The part of `union bpf_attr` that this command reads.
     #[repr(C)]
     struct Update {
         map: u32,
@@ -266,12 +222,20 @@ fn store(storage: BorrowedFd<'_>, pidfd: BorrowedFd<'_>, value: [u32; 2]) -> io:
         value: value.as_ptr() as u64,
         flags: 0,
     };
-    // SAFETY: the kernel reads `update`, a key of four bytes and a value of eight, all of which
-    // outlive the call.
-    let result = unsafe {
-        libc::syscall(libc::SYS_bpf, BPF_MAP_UPDATE_ELEM, &raw const update, size_of::<Update>())
-    };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    // SAFETY: the kernel reads a key of four bytes and a value of eight, which outlive the call.
+    unsafe { bpf(BPF_MAP_UPDATE_ELEM, &update) }.map(drop)
+}
+
+/// A command of the system call, with the part of `union bpf_attr` that it reads.
+///
+/// # Safety
+/// What addresses in the part refer to has to be as the command needs it.
+unsafe fn bpf<T>(command: libc::c_int, part: &T) -> io::Result<i32> {
+    // SAFETY: the kernel reads `part`, which outlives the call; the rest is as the caller promises.
+    match unsafe { libc::syscall(libc::SYS_bpf, command, &raw const *part, size_of::<T>()) } {
+        -1 => Err(io::Error::last_os_error()),
+        result => Ok(result as i32),
+    }
 }
 
 /// Makes the descriptor of a map of the library refer to another map. Programs that are loaded
@@ -289,7 +253,6 @@ pub(crate) fn words(entries: u32) -> io::Result<OwnedFd> {
     const BPF_MAP_CREATE: libc::c_int = 0;
     const BPF_MAP_TYPE_ARRAY: u32 = 2;
     const BPF_F_MMAPABLE: u32 = 1 << 10;
-    /// The part of `union bpf_attr` that this command reads.
     #[repr(C)]
     struct Create {
         kind: u32,
@@ -305,15 +268,8 @@ pub(crate) fn words(entries: u32) -> io::Result<OwnedFd> {
         entries,
         flags: BPF_F_MMAPABLE,
     };
-    // SAFETY: the kernel reads `create`, which outlives the call. The descriptor that it returns
-    // has no other owner.
-    unsafe {
-        let size = size_of::<Create>();
-        match libc::syscall(libc::SYS_bpf, BPF_MAP_CREATE, &raw const create, size) {
-            -1 => Err(io::Error::last_os_error()),
-            map => Ok(OwnedFd::from_raw_fd(map as i32)),
-        }
-    }
+    // SAFETY: there are no addresses in it. The returned descriptor has no other owner.
+    unsafe { Ok(OwnedFd::from_raw_fd(bpf(BPF_MAP_CREATE, &create)?)) }
 }
 
 /// Lets only programs in the kernel write to a map from now on. A process with a descriptor of it
@@ -321,12 +277,8 @@ pub(crate) fn words(entries: u32) -> io::Result<OwnedFd> {
 /// yet.
 pub(crate) fn freeze(map: BorrowedFd<'_>) -> io::Result<()> {
     const BPF_MAP_FREEZE: libc::c_int = 22;
-    let map = map.as_raw_fd();
-    // SAFETY: the part of `union bpf_attr` that this command reads is a descriptor, which outlives
-    // the call.
-    let result =
-        unsafe { libc::syscall(libc::SYS_bpf, BPF_MAP_FREEZE, &raw const map, size_of_val(&map)) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    // SAFETY: this command reads a descriptor, and no address.
+    unsafe { bpf(BPF_MAP_FREEZE, &map.as_raw_fd()) }.map(drop)
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ impl RunStates {
         OBJECT.is_built()?;
         let table = bpf::words(ENTRIES as u32)?;
         bpf::freeze(table.as_fd())?;
-        let programs = BpfPrograms::load_for(&OBJECT, proc, TABLE, table.as_fd())?;
+        let programs = BpfPrograms::load(&OBJECT, proc, &[], Some((TABLE, table.as_fd())))?;
         Ok(RunStates { programs, proc: proc.clone() })
     }
 

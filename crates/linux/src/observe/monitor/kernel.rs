@@ -65,7 +65,7 @@ impl KernelMonitor {
     /// Loads and attaches the programs, with room for so many threads at once.
     pub(super) fn with_room(proc: &Proc, threads: usize) -> Result<KernelMonitor, Unavailable> {
         let room = threads.min(RECORDS) as u32;
-        let mut programs = BpfPrograms::load(&OBJECT, proc, &[("room", room)])?;
+        let mut programs = BpfPrograms::load(&OBJECT, proc, &[("room", room)], None)?;
         programs.attach()?;
         clock_program(&mut programs)?.load()?;
         let records =
