@@ -12,17 +12,18 @@
 
 use cosched_core::Nanos;
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
 /// The shortest slice that the kernel grants.
 pub const SHORTEST_SLICE: Nanos = Nanos::from_micros(100);
 /// The longest slice that the kernel grants.
 pub const LONGEST_SLICE: Nanos = Nanos::from_millis(100);
 
-/// The flag that keeps children from inheriting.
 const RESET_ON_FORK: u64 = libc::SCHED_FLAG_RESET_ON_FORK as u64;
 
-/// A scheduling class, by the kernel's numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// A scheduling class, by the kernel's numbers. The undo log has it in this form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum SchedPolicy {
     /// `SCHED_OTHER`: the fair class.
     Other,
@@ -71,8 +72,9 @@ impl SchedPolicy {
     }
 }
 
-/// How a thread is scheduled. A value from [`get`] can be given to [`set`] to restore it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How a thread is scheduled. A value from [`get`] can be given to [`set`] to restore it. The
+/// undo log has it in this form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SchedAttr {
     /// The class.
     pub policy: SchedPolicy,

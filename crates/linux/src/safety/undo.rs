@@ -15,7 +15,6 @@
 //! The parts: [`Record`] is one announcement, [`Journal`] holds what is still to be undone,
 //! [`Log`] keeps it in a file, [`restore`] does it.
 
-mod attr;
 mod cgroups;
 mod changes;
 mod ending;

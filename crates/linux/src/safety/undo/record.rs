@@ -9,8 +9,6 @@ use crate::cgroup::Version;
 use crate::kernel::sched_attr::SchedAttr;
 use crate::process::tree::Process;
 
-use super::attr::AttrInLog;
-
 /// A change that is about to be made, with the original setting, or news about a change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -105,10 +103,8 @@ pub enum Record {
         thread: Process,
         /// The original scheduling. A slice that is the kernel's default has to be zero here:
         /// written back as a number it would count as chosen.
-        #[serde(with = "AttrInLog")]
         found: SchedAttr,
         /// The new scheduling.
-        #[serde(with = "AttrInLog")]
         set: SchedAttr,
     },
     /// Threads are moved to other CPUs by temporary masks. Undo: the original masks, for them and
