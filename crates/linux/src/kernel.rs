@@ -3,11 +3,11 @@
 pub mod affinity;
 pub(crate) mod again;
 pub mod background;
-pub mod bpf;
+pub(crate) mod bpf;
 pub mod clock;
-pub mod file_locks;
+pub(crate) mod file_locks;
 pub mod files;
-pub mod hotplug;
+pub(crate) mod hotplug;
 pub mod open_files;
 pub mod poll;
 pub mod procfs;

@@ -306,7 +306,7 @@ impl Linux {
 
     /// The most threads of each program that were seen at once; `None`: it was not looked at.
     pub fn threads_seen(&self) -> Vec<Option<u32>> {
-        self.inspector.threads().to_vec()
+        self.inspector.threads.clone()
     }
 
     /// Ends the run: all original settings are restored.
@@ -332,7 +332,6 @@ impl Linux {
         Ok(restored)
     }
 
-    /// Queues an event with the present time.
     fn tell(&mut self, what: Happening) {
         self.queue.push(Event { at: self.clock.now(), what });
     }

@@ -134,7 +134,6 @@ fn step_down(dir: &Dir, me: i32) -> Result<Option<Dir>, EnableError> {
     Ok(Some(leaf))
 }
 
-/// Moves the process back and removes the leaf.
 fn step_up(dir: &Dir, leaf: &Dir, me: i32) -> Result<(), FileError> {
     dir.add(me)?;
     leaf.remove()

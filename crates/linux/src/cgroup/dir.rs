@@ -111,10 +111,7 @@ impl Dir {
     }
 
     /// The processes in the cgroup and everywhere below it, ascending.
-    ///
-    /// # Errors
-    /// When the cgroup is gone or unreadable; descendants that vanish meanwhile are skipped.
-    pub fn procs_recursive(&self) -> Result<Vec<i32>, FileError> {
+    pub(crate) fn procs_recursive(&self) -> Result<Vec<i32>, FileError> {
         let mut pids = self.procs()?;
         for child in self.children()? {
             pids.extend(files::unless_gone(child.procs_recursive())?.unwrap_or_default());
@@ -138,10 +135,7 @@ impl Dir {
     }
 
     /// Reads a control file; `None` if it is not there.
-    ///
-    /// # Errors
-    /// When it is unreadable.
-    pub fn read_if_there(&self, file: &str) -> Result<Option<String>, FileError> {
+    pub(crate) fn read_if_there(&self, file: &str) -> Result<Option<String>, FileError> {
         files::read_if_there(&self.path.join(file))
     }
 
@@ -178,7 +172,6 @@ impl Dir {
         self.child(&probe_name())
     }
 
-    /// Opens a control file, either to write it or to read it.
     pub(super) fn open(&self, file: &str, write: bool) -> Result<File, FileError> {
         self.open_as(file, "open", write)
     }

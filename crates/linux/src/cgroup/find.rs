@@ -27,7 +27,7 @@ pub struct Hierarchy {
 
 impl Hierarchy {
     /// The caller's own cgroup and its ancestors, up to the mount point.
-    pub fn own_and_above(&self) -> impl Iterator<Item = Dir> + '_ {
+    pub(crate) fn own_and_above(&self) -> impl Iterator<Item = Dir> + '_ {
         let own = self.own.path().ancestors();
         own.take_while(|path| path.starts_with(&self.mount))
             .map(|path| Dir::new(path, self.own.version()))
@@ -59,7 +59,6 @@ impl Hierarchies {
         Hierarchies::in_folder(&proc.folder(pid), proc)
     }
 
-    /// The trees of the process with this folder in `/proc`.
     fn in_folder(process: &Path, proc: &Proc) -> Result<Hierarchies, FileError> {
         if !process.join("cgroup").exists() {
             return Ok(Hierarchies::default());
@@ -85,7 +84,7 @@ impl Hierarchies {
     }
 
     /// Leaves out the tree of version 2 where so many cgroups, in two levels, cannot be made in it.
-    pub fn with_room_for(mut self, cgroups: usize) -> Hierarchies {
+    pub(crate) fn with_room_for(mut self, cgroups: usize) -> Hierarchies {
         self.left_out = self.v2().and_then(|tree| lack_of_room(tree, cgroups));
         if self.left_out.is_some() {
             self.trees.retain(|tree| tree.own.version() != Version::V2);

@@ -36,8 +36,6 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 /// The scopes of logins, desktop applications (GNOME, KDE), VTE's windows and tmux's panes begin
 /// like this.
 const TERMINALS: [&str; 4] = ["session-", "app-", "vte-spawn-", "tmux-spawn-"];
-/// The number of SIGHUP.
-const HANGUP: u32 = 1;
 
 /// The facts that decide whether a scope would help.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -237,7 +235,6 @@ pub fn enter(proc: &Proc) -> Result<(), ScopeError> {
     Ok(())
 }
 
-/// Requests the scope, and waits for the answer.
 fn send_request(name: &str, pid: &str) -> Result<(), ScopeError> {
     let manager = [
         "org.freedesktop.systemd1",
@@ -268,7 +265,6 @@ fn send_request(name: &str, pid: &str) -> Result<(), ScopeError> {
     }
 }
 
-/// Whether this process is in the scope of that name.
 fn is_in(proc: &Proc, name: &str) -> Result<bool, FileError> {
     let trees = Hierarchies::find(proc)?;
     Ok(trees.v2().is_some_and(|tree| tree.own.path().ends_with(name)))
@@ -312,7 +308,7 @@ fn ignores_hangup(proc: &Proc) -> Result<bool, FileError> {
     let status = files::read(&proc.root().join("self/status"))?;
     let mask = status_field(&status, "SigIgn");
     let mask = mask.and_then(|mask| u64::from_str_radix(mask, 16).ok());
-    Ok(mask.is_some_and(|mask| mask & (1 << (HANGUP - 1)) != 0))
+    Ok(mask.is_some_and(|mask| mask & (1 << (libc::SIGHUP - 1)) != 0))
 }
 
 fn lingers() -> bool {

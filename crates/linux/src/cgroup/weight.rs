@@ -134,7 +134,6 @@ mod tests {
 
     use super::*;
 
-    /// A made-up cgroup with weight files.
     fn group(version: Version) -> (tempfile::TempDir, Dir) {
         let root = tempfile::tempdir().unwrap();
         for file in [IDLE, weight_file(version)] {

@@ -36,21 +36,15 @@ const MOST_LOOKS: usize = 64;
 /// takes a file that cosched could need for something else.
 const MOST_READERS: usize = 8;
 
-/// How one program is stopped.
 #[derive(Debug)]
-pub enum Freezer {
-    /// By a cgroup of its own, of either version.
+pub(crate) enum Freezer {
     Cgroup(FreezeSwitch),
-    /// By signals to its processes.
     Signals(Stopper),
 }
 
 impl Freezer {
     /// By the program's own cgroup that can freeze, or by signals if it has none.
-    ///
-    /// # Errors
-    /// When the cgroup's files cannot be opened.
-    pub fn of(cgroup: Option<&Dir>) -> Result<Freezer, FileError> {
+    pub(crate) fn of(cgroup: Option<&Dir>) -> Result<Freezer, FileError> {
         Ok(match cgroup {
             Some(dir) => Freezer::Cgroup(FreezeSwitch::open(dir)?),
             None => Freezer::Signals(Stopper::default()),
@@ -58,13 +52,13 @@ impl Freezer {
     }
 
     /// Whether it needs to know every process of the program.
-    pub fn needs_processes(&self) -> bool {
+    pub(crate) fn needs_processes(&self) -> bool {
         matches!(self, Freezer::Signals(_))
     }
 
     /// Finds out which processes another process has stopped. To be called before
     /// [`Freezer::freeze`], so that the undo log knows of them before others are stopped.
-    pub fn look_for_stops(&mut self, tree: &Tree, proc: &Proc) {
+    pub(crate) fn look_for_stops(&mut self, tree: &Tree, proc: &Proc) {
         if let Freezer::Signals(stopper) = self {
             stopper.look_for_stops(tree, proc);
         }
@@ -72,29 +66,22 @@ impl Freezer {
 
     /// The processes that another process had stopped when the program was last frozen, as far as
     /// that was seen. They stay stopped.
-    pub fn stopped_by_others(&self) -> &[Process] {
+    pub(crate) fn stopped_by_others(&self) -> &[Process] {
         match self {
             Freezer::Cgroup(_) => &[],
             Freezer::Signals(stopper) => &stopper.others,
         }
     }
 
-    /// Has every thread of the program stop.
-    ///
-    /// # Errors
-    /// Why it cannot be stopped; none of its threads is stopped then.
-    pub fn freeze(&mut self, tree: &Tree, proc: &Proc) -> Result<(), Refusal> {
+    /// Has every thread of the program stop. If it cannot be stopped, none of its threads is.
+    pub(crate) fn freeze(&mut self, tree: &Tree, proc: &Proc) -> Result<(), Refusal> {
         match self {
             Freezer::Cgroup(switch) => switch.freeze().map_err(refusal),
             Freezer::Signals(stopper) => stopper.freeze(tree, proc),
         }
     }
 
-    /// Whether every thread has stopped.
-    ///
-    /// # Errors
-    /// Why it cannot be stopped after all.
-    pub fn is_frozen(&mut self, tree: &Tree, proc: &Proc) -> Result<bool, Refusal> {
+    pub(crate) fn is_frozen(&mut self, tree: &Tree, proc: &Proc) -> Result<bool, Refusal> {
         match self {
             Freezer::Cgroup(switch) => switch.is_frozen().map_err(refusal),
             Freezer::Signals(stopper) => stopper.is_frozen(tree, proc),
@@ -102,10 +89,7 @@ impl Freezer {
     }
 
     /// Continues every thread that was stopped here.
-    ///
-    /// # Errors
-    /// Why it could not be continued.
-    pub fn thaw(&mut self, proc: &Proc) -> Result<(), Refusal> {
+    pub(crate) fn thaw(&mut self, proc: &Proc) -> Result<(), Refusal> {
         match self {
             Freezer::Cgroup(switch) => match switch.thaw() {
                 Ok(()) | Err(Errno::NODEV) => Ok(()),
@@ -117,10 +101,7 @@ impl Freezer {
 
     /// Continues what an earlier thaw could not continue, if any. Only for a program that is not to
     /// be frozen.
-    ///
-    /// # Errors
-    /// Why it still cannot be continued.
-    pub fn thaw_rest(&mut self, proc: &Proc) -> Result<(), Refusal> {
+    pub(crate) fn thaw_rest(&mut self, proc: &Proc) -> Result<(), Refusal> {
         match self {
             Freezer::Cgroup(_) => Ok(()),
             Freezer::Signals(stopper) => stopper.thaw(proc),
@@ -128,7 +109,7 @@ impl Freezer {
     }
 
     /// Closes the files with which it checks whether threads have stopped: undoing needs some.
-    pub fn close_readers(&mut self) {
+    pub(crate) fn close_readers(&mut self) {
         if let Freezer::Signals(stopper) = self {
             stopper.stopped.iter_mut().for_each(|one| one.pending.clear());
         }
@@ -142,9 +123,8 @@ fn refusal(errno: Errno) -> Refusal {
     }
 }
 
-/// Stops by signals, and remembers which processes it stopped.
 #[derive(Debug, Default)]
-pub struct Stopper {
+pub(crate) struct Stopper {
     /// The processes that were stopped here, and those that could not be continued since.
     stopped: Vec<StoppedProcess>,
     /// The processes that another process had stopped: left out, now and at the thaw.
@@ -258,8 +238,6 @@ impl Stopper {
         Ok(())
     }
 
-    /// Sends SIGSTOP to the processes that have not had it. Returns whether there were any, or may
-    /// be any.
     fn stop_newcomers(&mut self, tree: &Tree, proc: &Proc) -> Result<bool, Refusal> {
         let (members, lack) = tree.read_members(proc);
         Ok(self.stop(members, proc)? || lack.is_some())

@@ -34,25 +34,20 @@ use apart::Apart;
 /// More walks than any program needs that does not start threads faster than they can be bound.
 const MOST_WALKS: usize = 50;
 
-/// How one program is bound.
 #[derive(Debug)]
-pub enum Pinning {
-    /// By the mask of each thread.
+pub(crate) enum Pinning {
     Masks(Box<Masks>),
-    /// By a cpuset of its own.
     Cpuset(Dir),
 }
 
 /// Where a program's threads are found.
 #[derive(Clone, Copy)]
-pub struct ThreadSource<'a> {
-    /// Its processes.
-    pub tree: &'a Tree,
-    /// The system's processes.
-    pub proc: &'a Proc,
+pub(crate) struct ThreadSource<'a> {
+    pub(crate) tree: &'a Tree,
+    pub(crate) proc: &'a Proc,
     /// How many moves of its own threads the program says that it has begun; `None`: one is under
     /// way.
-    pub moves: &'a dyn Fn() -> Option<u32>,
+    pub(crate) moves: &'a dyn Fn() -> Option<u32>,
 }
 
 impl ThreadSource<'_> {
@@ -66,9 +61,8 @@ impl ThreadSource<'_> {
     }
 }
 
-/// Why a program is not bound as requested.
 #[derive(Debug, thiserror::Error)]
-pub enum PinError {
+pub(crate) enum PinError {
     /// What the engine is told.
     #[error("{0:?}")]
     Refused(Refusal),
@@ -77,9 +71,8 @@ pub enum PinError {
     Log(#[from] LogError),
 }
 
-/// The masks of a program's threads.
 #[derive(Debug)]
-pub struct Masks {
+pub(crate) struct Masks {
     program: ProgramId,
     /// The mask that the program was started with but for us.
     found: CpuSet,
@@ -87,13 +80,12 @@ pub struct Masks {
     last: CpuSet,
     /// Threads that were bound by other software: their own mask, and what we made of it.
     users: HashMap<Process, (CpuSet, CpuSet)>,
-    /// Threads with other CPUs than their program's.
     apart: Apart,
 }
 
 impl Masks {
     /// For a program that is started with `first` where it would have had `found`.
-    pub fn new(program: ProgramId, found: CpuSet, first: Option<CpuSet>) -> Masks {
+    pub(crate) fn new(program: ProgramId, found: CpuSet, first: Option<CpuSet>) -> Masks {
         let last = first.unwrap_or(found);
         let (users, apart) = (HashMap::new(), Apart::default());
         Masks { program, found, last, users, apart }
@@ -170,7 +162,6 @@ impl Masks {
         }
     }
 
-    /// Gives one thread CPUs of its own, of those of its program; `None` takes that back.
     fn bind_one(
         &mut self,
         thread: Process,
@@ -298,7 +289,7 @@ impl Masks {
 impl Pinning {
     /// By the program's own cpuset, or by the masks of its threads if it has none. The program is
     /// started with the mask `first` where it would have had `found`.
-    pub fn of(
+    pub(crate) fn of(
         program: ProgramId,
         cpuset: Option<&Dir>,
         found: CpuSet,
@@ -310,11 +301,9 @@ impl Pinning {
         }
     }
 
-    /// Binds every thread of the program to these CPUs; `None` gives back what was found.
-    ///
-    /// # Errors
-    /// Why some thread is not bound; the others are.
-    pub fn bind(
+    /// Binds every thread of the program to these CPUs; `None` gives back what was found. If
+    /// some thread is not bound, the others are.
+    pub(crate) fn bind(
         &mut self,
         cpus: Option<CpuSet>,
         everywhere: &CpuSet,
@@ -339,11 +328,8 @@ impl Pinning {
     }
 
     /// Gives one thread CPUs of its own, of those of its program, which hold until they are taken
-    /// back by `None`.
-    ///
-    /// # Errors
-    /// Why it is not so; also where other software has bound the thread.
-    pub fn bind_one(
+    /// back by `None`. A thread that other software has bound is not bound here.
+    pub(crate) fn bind_one(
         &mut self,
         thread: Process,
         cpus: Option<CpuSet>,
@@ -358,28 +344,20 @@ impl Pinning {
     }
 
     /// Binds all threads anew to what was given to them last: the kernel may have let them run
-    /// anywhere.
-    ///
-    /// # Errors
-    /// When a change could not be announced. A thread with only offline CPUs keeps the mask that
-    /// the kernel has given it.
-    pub fn renew(&mut self, place: ThreadSource<'_>, log: &mut Log) -> Result<(), LogError> {
+    /// anywhere. A thread with only offline CPUs keeps the mask that the kernel has given it.
+    pub(crate) fn renew(&mut self, place: ThreadSource<'_>, log: &mut Log) -> Result<(), LogError> {
         let Pinning::Masks(masks) = self else { return Ok(()) };
         refusal(masks.renew(place, log)).map(drop)
     }
 
-    /// Takes back what single threads were given.
-    pub fn forget_rules(&mut self, proc: &Proc) {
+    pub(crate) fn forget_rules(&mut self, proc: &Proc) {
         if let Pinning::Masks(masks) = self {
             masks.forget_rules(proc);
         }
     }
 
     /// Which process decides on which CPUs a thread may run.
-    ///
-    /// # Errors
-    /// When it could not be written down that other software decides.
-    pub fn owner(
+    pub(crate) fn owner(
         &mut self,
         tid: i32,
         place: ThreadSource<'_>,

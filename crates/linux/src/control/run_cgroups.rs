@@ -92,7 +92,6 @@ pub struct RunCgroups {
     share: Option<ShareBackend>,
     /// Whether programs take turns by weight; `Err`: why not, where it was requested.
     by_weight: Result<bool, String>,
-    /// How many programs there are.
     programs: usize,
     bases: Vec<Base>,
     /// The mark of the leaf into which cosched has stepped down.

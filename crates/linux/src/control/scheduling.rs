@@ -29,9 +29,8 @@ use crate::safety::undo::{Log, LogError, Record};
 const LEAST_NICE: i32 = -20;
 const NICEST: i32 = 19;
 
-/// How the threads of one program are scheduled.
 #[derive(Debug)]
-pub struct Scheduling {
+pub(crate) struct Scheduling {
     program: ProgramId,
     /// The slice that means "the kernel's choice"; `None` where the kernel has no slices per
     /// thread.
@@ -46,8 +45,7 @@ pub struct Scheduling {
 }
 
 impl Scheduling {
-    /// For a program without changes.
-    pub fn new(program: ProgramId, proc: &Proc) -> Scheduling {
+    pub(crate) fn new(program: ProgramId, proc: &Proc) -> Scheduling {
         // A kernel that reports no slice has no slices.
         let default_slice = default_slice().ok().flatten();
         let least_nice = least_nice(proc);
@@ -60,17 +58,14 @@ impl Scheduling {
         }
     }
 
-    /// Whether anything was ever changed.
-    pub fn is_untouched(&self) -> bool {
+    pub(crate) fn is_untouched(&self) -> bool {
         self.given.is_empty()
     }
 
     /// Sets the requested ones of class, nice value and slice for every thread, and restores the
     /// others. Returns what is impossible, each thing at most once; threads get what is possible.
-    ///
-    /// # Errors
-    /// When the log cannot be written: then nothing more is changed.
-    pub fn apply(
+    /// When the log cannot be written, nothing more is changed.
+    pub(crate) fn apply(
         &mut self,
         settings: &Settings,
         tree: &Tree,
@@ -253,7 +248,6 @@ impl Requested {
         SchedAttr { policy, priority, runtime, nice: (found.nice + steps).min(NICEST), ..found }
     }
 
-    /// Whether anything is to be replaced at all.
     fn changes_anything(self) -> bool {
         self.class.is_some() || self.slice.is_some() || self.steps != 0
     }

@@ -56,7 +56,6 @@ const MOST_GENERATIONS: usize = 8;
 /// How many cgroups of a program are looked through for threads that it has started.
 const MOST_GROUPS: usize = 64;
 
-/// A program with threads that are moved apart.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SpreadCandidate<'a> {
     pub(crate) program: ProgramId,
@@ -65,7 +64,6 @@ pub(crate) struct SpreadCandidate<'a> {
     pub(crate) cpus: CpuSet,
 }
 
-/// A runnable thread.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Runnable {
     program: ProgramId,
@@ -105,10 +103,8 @@ impl Spread {
         self.used = CpuSet::default();
     }
 
-    /// Separates the threads of programs that have the turn, on a machine with so many CPUs.
-    ///
-    /// # Errors
-    /// When the moves cannot be announced; then none is made.
+    /// Separates the threads of programs that have the turn, on a machine with so many CPUs. No
+    /// move is made that cannot be announced.
     pub(crate) fn spread(
         &mut self,
         in_turn: &[SpreadCandidate<'_>],
@@ -159,9 +155,6 @@ impl Spread {
 
     /// Makes sure that the last moves are over: no thread that was started meanwhile has one of
     /// their masks. This may take milliseconds, in which the program should have its turn.
-    ///
-    /// # Errors
-    /// When it cannot be written that they are over.
     pub(crate) fn settle<'a>(
         &mut self,
         dir: impl Fn(ProgramId) -> Option<&'a Dir>,
@@ -213,7 +206,6 @@ impl Spread {
         self.seen.insert(program, now);
     }
 
-    /// Forgets all other programs.
     pub(crate) fn keep_only(&mut self, is_there: impl Fn(ProgramId) -> bool) {
         self.seen.retain(|program, _| is_there(*program));
     }
@@ -260,10 +252,8 @@ fn give_back_to_newborn(
     false
 }
 
-/// The result of restoring a mask.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum RestoreResult {
-    /// The thread has it.
     Back,
     /// The thread did not have the temporary mask, or has ended.
     NotNeeded,

@@ -20,7 +20,6 @@ const AT_ONCE: usize = 16;
 struct Shared(*const Page);
 
 impl Shared {
-    /// A new page, and the descriptor of its memory.
     fn new() -> io::Result<(Shared, OwnedFd)> {
         let memory = memfd_create("cosched", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         ftruncate(&memory, SIZE as u64)?;
@@ -53,14 +52,12 @@ impl Drop for Shared {
     }
 }
 
-/// A process that has connected.
 #[derive(Debug)]
 pub(super) struct Client {
     socket: OwnedFd,
     shared: Shared,
     /// The number of the last request that was read.
     heard: u32,
-    /// How many threads it requests.
     pub(super) requested: u16,
     /// It waits for the answer to the last request.
     waits: bool,
@@ -76,7 +73,6 @@ pub struct Reported {
 }
 
 impl Reported {
-    /// The sum of both.
     pub(super) fn plus(self, other: Reported) -> Reported {
         Reported {
             ticks: self.ticks.saturating_add(other.ticks),
@@ -97,14 +93,11 @@ impl Reported {
     }
 }
 
-/// What was received from a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct News {
-    /// How many messages came.
     pub(super) messages: usize,
     /// Whether it has requested threads, and whether it waits.
     pub(super) blocked: Option<bool>,
-    /// It has gone.
     pub(super) gone: bool,
 }
 

@@ -360,7 +360,6 @@ impl AsFd for HookServer {
     }
 }
 
-/// Watches a descriptor for input from now on.
 fn listen_to(epoll: &OwnedFd, key: u64, source: impl AsFd) -> io::Result<()> {
     let data = epoll::EventData::new_u64(key);
     Ok(epoll::add(epoll, source, data, epoll::EventFlags::IN)?)

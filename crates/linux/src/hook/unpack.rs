@@ -29,7 +29,6 @@ use crate::safety::undo::log_folder;
 /// The library's name, as cargo builds it and as programs that are linked with it call it.
 pub const LIBRARY: &str = "libcosched_hook.so";
 const CONTENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/hook.so"));
-/// The file's name.
 const NAME: &str = concat!("libcosched_hook-", env!("COSCHED_HOOK_HASH"), ".so");
 /// Readable for all: root may start programs as other users.
 const FILE_MODE: u32 = 0o644;
@@ -56,7 +55,6 @@ pub enum NoLibrary {
     NoFolder(Vec<String>),
 }
 
-/// Why a folder is not fit for the library.
 #[derive(Debug, thiserror::Error)]
 enum UnfitFolder {
     #[error("{0}")]

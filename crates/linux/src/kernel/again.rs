@@ -4,14 +4,10 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-/// How often to try.
 const TRIES: usize = 10;
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Tries again and again for a moment.
-///
-/// # Errors
-/// What the last try said.
+/// Tries again and again for a moment. Returns what the last try said.
 pub(crate) fn again<T, E>(mut attempt: impl FnMut() -> Result<T, E>) -> Result<T, E> {
     for _ in 1..TRIES {
         if let Ok(done) = attempt() {

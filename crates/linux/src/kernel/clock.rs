@@ -27,7 +27,7 @@ impl Clock {
 
     /// An instant of the kernel's monotonic clock on this one; earlier than the start counts as the
     /// start.
-    pub fn of_monotonic(&self, at: Nanos) -> Nanos {
+    pub(crate) fn of_monotonic(&self, at: Nanos) -> Nanos {
         Nanos(at.0.saturating_sub(self.origin))
     }
 

@@ -20,29 +20,25 @@ const WAITS: &str = "->";
 
 /// A lock that a process holds or waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FileLock {
+pub(crate) struct FileLock {
     /// The number of the lock in the list; its waiters have the same.
-    pub number: u64,
+    pub(crate) number: u64,
     /// The process that took it, or waits for it.
-    pub pid: i32,
+    pub(crate) pid: i32,
     /// The device of the file, and its number there.
-    pub file: (u64, u64),
+    pub(crate) file: (u64, u64),
     /// Whether the process waits for it.
-    pub waits: bool,
+    pub(crate) waits: bool,
 }
 
 /// All of them. Empty where the caller may not read the list.
-///
-/// # Errors
-/// When the list is there and cannot be read for another reason.
-pub fn all(proc: &Proc) -> Result<Vec<FileLock>, FileError> {
+pub(crate) fn all(proc: &Proc) -> Result<Vec<FileLock>, FileError> {
     match files::read_if_there(&proc.root().join("locks")) {
         Err(error) if error.is_denied() => Ok(Vec::new()),
         list => Ok(listed(&list?.unwrap_or_default())),
     }
 }
 
-/// The locks of a list.
 pub(crate) fn listed(list: &str) -> Vec<FileLock> {
     list.lines().filter_map(lock).collect()
 }

@@ -43,7 +43,7 @@ impl FileError {
     }
 
     /// Says that the content of `path` is not as expected.
-    pub fn malformed(path: &Path, expected: &'static str, found: &str) -> FileError {
+    pub(crate) fn malformed(path: &Path, expected: &'static str, found: &str) -> FileError {
         FileError::Malformed { path: path.to_owned(), expected, found: found.trim().to_owned() }
     }
 
@@ -63,7 +63,7 @@ impl FileError {
     }
 
     /// Whether permission is missing.
-    pub fn is_denied(&self) -> bool {
+    pub(crate) fn is_denied(&self) -> bool {
         matches!(self.errno(), Some(libc::EACCES | libc::EPERM | libc::EROFS))
     }
 }
@@ -115,10 +115,7 @@ pub fn read_line(path: &Path) -> Result<String, FileError> {
 }
 
 /// Reads a whole file; `None` if it is not there.
-///
-/// # Errors
-/// When the system refuses for another reason.
-pub fn read_if_there(path: &Path) -> Result<Option<String>, FileError> {
+pub(crate) fn read_if_there(path: &Path) -> Result<Option<String>, FileError> {
     unless_gone(read(path))
 }
 
@@ -134,10 +131,7 @@ pub(crate) fn unless_gone<T>(result: Result<T, FileError>) -> Result<Option<T>, 
 /// Reads a table that takes the kernel long to walk; an empty one if it is not there. The kernel
 /// returns as many lines as fit into a page. To report that there are no more, it would walk the
 /// whole table again. A read that leaves room for another line is therefore taken for the last one.
-///
-/// # Errors
-/// When the system refuses for another reason.
-pub fn read_table(path: &Path) -> Result<String, FileError> {
+pub(crate) fn read_table(path: &Path) -> Result<String, FileError> {
     const PAGE: usize = 4096;
     const LONGEST_LINE: usize = 512;
     let error = |source| FileError::io("read", path, source);
@@ -159,10 +153,7 @@ pub fn read_table(path: &Path) -> Result<String, FileError> {
 }
 
 /// Reads a file that holds one value; `None` if it is not there.
-///
-/// # Errors
-/// When the system refuses for another reason, or the content is no such value.
-pub fn value_if_there<T: std::str::FromStr>(
+pub(crate) fn value_if_there<T: std::str::FromStr>(
     path: &Path,
     expected: &'static str,
 ) -> Result<Option<T>, FileError> {

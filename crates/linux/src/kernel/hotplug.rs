@@ -18,18 +18,14 @@ const OF_THE_KERNEL: u32 = 1;
 /// No announcement is longer.
 const LONGEST: usize = 8192;
 
-/// A socket on which announcements arrive.
 #[derive(Debug)]
-pub struct Hotplug {
+pub(crate) struct Hotplug {
     socket: OwnedFd,
 }
 
 impl Hotplug {
-    /// Begins to receive announcements.
-    ///
-    /// # Errors
-    /// Where the kernel or a container does not let us.
-    pub fn listen() -> Result<Hotplug, Errno> {
+    /// Begins to receive announcements, where the kernel or a container lets us.
+    pub(crate) fn listen() -> Result<Hotplug, Errno> {
         let socket = rustix::net::socket_with(
             AddressFamily::NETLINK,
             SocketType::RAW,
@@ -41,7 +37,7 @@ impl Hotplug {
     }
 
     /// Reads all announcements. Returns whether CPUs may have gone offline or come back.
-    pub fn take(&self) -> bool {
+    pub(crate) fn take(&self) -> bool {
         let mut message = [0u8; LONGEST];
         let mut found = false;
         loop {

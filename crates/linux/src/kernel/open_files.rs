@@ -75,10 +75,7 @@ pub struct Raised {
 impl Raised {
     /// Raises the limit, provided that it is then enough for so many programs, of which so many
     /// have the hook, besides the `open` files that are open already.
-    ///
-    /// # Errors
-    /// When it is not enough.
-    pub fn for_programs(
+    pub(crate) fn for_programs(
         programs: usize,
         hooked: usize,
         counted: bool,

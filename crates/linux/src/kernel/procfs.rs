@@ -93,18 +93,18 @@ impl Proc {
     }
 
     /// Whether a process numbers processes and threads as this one does; not if it is gone.
-    pub fn numbers_alike(&self, process: i32) -> bool {
+    pub(crate) fn numbers_alike(&self, process: i32) -> bool {
         self.shares(process, "ns/pid")
     }
 
     /// Whether start times mean the same for this process and another one: they have the same time
     /// namespace, or the kernel has none.
-    pub fn times_alike(&self, process: i32) -> bool {
+    pub(crate) fn times_alike(&self, process: i32) -> bool {
         !self.root.join("self/ns/time").exists() || self.shares(process, "ns/time")
     }
 
     /// Whether a process has the executable of this one.
-    pub fn runs_own_executable(&self, process: i32) -> bool {
+    pub(crate) fn runs_own_executable(&self, process: i32) -> bool {
         self.shares(process, "exe")
     }
 
@@ -135,10 +135,7 @@ impl Proc {
     }
 
     /// The kernel's data about a thread; times and state are the thread's own.
-    ///
-    /// # Errors
-    /// When it has ended, or the file cannot be read.
-    pub fn thread_stat(&self, pid: i32, tid: i32) -> Result<Stat, FileError> {
+    pub(crate) fn thread_stat(&self, pid: i32, tid: i32) -> Result<Stat, FileError> {
         stat::read(&self.folder(pid).join(format!("task/{tid}/stat")))
     }
 
@@ -243,7 +240,7 @@ impl Proc {
 
     /// Whether a process has the permissions of this user alone, and was not given others by a
     /// set-uid file.
-    pub fn is_only_of(&self, pid: i32, user: u32) -> bool {
+    pub(crate) fn is_only_of(&self, pid: i32, user: u32) -> bool {
         let status = files::read(&self.folder(pid).join("status")).unwrap_or_default();
         let users = status_field(&status, "Uid").unwrap_or_default().split_whitespace();
         // Real, effective, saved, and for files.
@@ -260,7 +257,7 @@ impl Proc {
     }
 
     /// The last number that a process or thread got; `None`: the kernel does not say.
-    pub fn last_pid(&self) -> Option<i32> {
+    pub(crate) fn last_pid(&self) -> Option<i32> {
         // `0.20 0.18 0.12 1/80 11206`
         let line = files::read_line(&self.root.join("loadavg")).ok()?;
         line.split_ascii_whitespace().nth(4)?.parse().ok()
@@ -279,10 +276,7 @@ impl Proc {
     }
 
     /// The process that traces this one, if any, and how many threads this one has.
-    ///
-    /// # Errors
-    /// When it has ended, or the file cannot be read.
-    pub fn tracer_and_threads(&self, pid: i32) -> Result<(Option<i32>, u32), FileError> {
+    pub(crate) fn tracer_and_threads(&self, pid: i32) -> Result<(Option<i32>, u32), FileError> {
         let path = self.folder(pid).join("status");
         let status = files::read(&path)?;
         let number = |field: &str, expected| {
@@ -296,10 +290,7 @@ impl Proc {
 
     /// Whether a process was killed, or has begun to end, and has not ended yet. It needs CPU time
     /// for its end, and waits for that in an idle cgroup.
-    ///
-    /// # Errors
-    /// When it has ended, or a file cannot be read.
-    pub fn is_ending(&self, pid: i32) -> Result<bool, FileError> {
+    pub(crate) fn is_ending(&self, pid: i32) -> Result<bool, FileError> {
         let status = files::read(&self.folder(pid).join("status"))?;
         let has_kill = |field: &&str| {
             let mask = status_field(&status, field).map(|mask| u64::from_str_radix(mask, 16));
@@ -372,10 +363,7 @@ impl Proc {
 
     /// Whether the process is there, as a zombie at least, and is the one that started at
     /// `start_time` (see [`Stat::start_time`]): numbers of ended processes are reused.
-    ///
-    /// # Errors
-    /// When proc cannot be read.
-    pub fn is_same(&self, pid: i32, start_time: u64) -> Result<bool, FileError> {
+    pub(crate) fn is_same(&self, pid: i32, start_time: u64) -> Result<bool, FileError> {
         let stat = files::unless_gone(self.stat(pid))?;
         Ok(stat.is_some_and(|stat| stat.start_time == start_time))
     }

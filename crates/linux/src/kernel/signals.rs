@@ -30,7 +30,6 @@ const DEFAULT_ACTION: [u64; 4] = [0; 4];
 /// The `struct sigaction` that ignores a signal.
 const IGNORING_ACTION: [u64; 4] = [libc::SIG_IGN as u64, 0, 0, 0];
 
-/// The largest number of a signal.
 const LAST: i32 = 64;
 
 /// The signals that this process ignored when it was started, one [`bit`] each.
@@ -117,7 +116,7 @@ unsafe fn handle(signal: i32, handler: libc::sighandler_t) -> io::Result<()> {
 
 /// Sends a signal to one thread of a process. Returns whether the thread was there and the caller
 /// may.
-pub fn send_to_thread(pid: i32, tid: i32, signal: Signal) -> bool {
+pub(crate) fn send_to_thread(pid: i32, tid: i32, signal: Signal) -> bool {
     // SAFETY: the call takes three numbers and touches no memory of ours.
     unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, signal.as_raw()) == 0 }
 }
@@ -126,10 +125,7 @@ pub fn send_to_thread(pid: i32, tid: i32, signal: Signal) -> bool {
 /// program expects at its start.
 ///
 /// Allocates nothing and takes no lock, so it may run between `fork` and `exec`.
-///
-/// # Errors
-/// When the kernel refuses to change the mask.
-pub fn reset(ignored: &[i32]) -> io::Result<()> {
+pub(crate) fn reset(ignored: &[i32]) -> io::Result<()> {
     for signal in (1..=libc::SIGRTMAX()).filter(|signal| !ignored.contains(signal)) {
         set_action(signal, &DEFAULT_ACTION);
     }
@@ -182,7 +178,6 @@ pub fn unblock_all_but(blocked: Option<i32>) -> io::Result<()> {
     mask(libc::SIG_SETMASK, &set_of(blocked)?).map(drop)
 }
 
-/// A set of these signals.
 pub(crate) fn set_of(signals: impl IntoIterator<Item = i32>) -> io::Result<libc::sigset_t> {
     let mut set = MaybeUninit::uninit();
     // SAFETY: `sigemptyset` initialises the set before it is used.

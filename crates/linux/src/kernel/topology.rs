@@ -140,7 +140,6 @@ impl Sys {
         Ok([package, llc, l2, core])
     }
 
-    /// The NUMA node of each CPU that has one.
     fn nodes(&self) -> Result<BTreeMap<usize, u16>, TopologyError> {
         let folder = self.root.join("devices/system/node");
         let mut nodes = BTreeMap::new();

@@ -104,7 +104,6 @@ impl Linux {
         self.take_over_from(id, process, end, Settings::default(), None)
     }
 
-    /// Starts a program in cosched's own place.
     pub(super) fn start_child(
         &mut self,
         id: ProgramId,
@@ -173,7 +172,6 @@ impl Linux {
         Ok(())
     }
 
-    /// Ends an attached program after its first process has ended.
     pub(super) fn end_attached(&mut self, mut live: Live) -> Result<(), MachineError> {
         if let Parent::Other(end) = std::mem::replace(&mut live.parent, Parent::Absent) {
             self.poll.remove(end.as_fd())?;
@@ -195,7 +193,6 @@ impl Linux {
         self.detached.is_some() || self.live.keys().any(is_child)
     }
 
-    /// Passes a signal on to the program in cosched's place.
     pub(super) fn pass_on(&mut self, signal: i32) {
         match signal {
             libc::SIGINT | libc::SIGQUIT => {}
@@ -214,7 +211,6 @@ impl Linux {
         }
     }
 
-    /// Carries out what users request.
     pub(super) fn hear_user_requests(&mut self) {
         let Some(user_requests) = &self.user_requests else { return };
         for UserRequest::Detach(pid) in user_requests.take() {

@@ -20,7 +20,6 @@ const LATER_LOOKS: u64 = 8;
 const LATEST_FIRST: Nanos = Nanos::from_micros(200);
 
 impl Linux {
-    /// Does the checks that are due.
     pub(super) fn look_at_freezes(&mut self) -> Result<(), MachineError> {
         let now = self.clock.now();
         let is_freezing = |live: &Live| matches!(live.state, ExecutionState::Freezing { .. });

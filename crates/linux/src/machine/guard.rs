@@ -25,14 +25,12 @@ const PAUSE: Nanos = Nanos::from_secs(1);
 /// So long programs are frozen without a sentinel: another one usually starts sooner.
 const UNGUARDED: Nanos = Nanos::from_secs(1);
 
-/// The sentinel of a run.
 #[derive(Debug)]
 pub(super) struct SentinelGuard {
     /// The sentinel that is, or was, on guard.
     pub(super) sentinel: Sentinel,
     duty: Duty,
     reliefs: Reliefs,
-    /// When it was looked at last.
     looked: Nanos,
     next_try: Nanos,
     /// That it could not be replaced was told.
@@ -43,7 +41,6 @@ pub(super) struct SentinelGuard {
     leaving: Vec<Child>,
 }
 
-/// What the sentinel does.
 #[derive(Clone, Copy, Debug)]
 enum Duty {
     Works,
@@ -54,7 +51,6 @@ enum Duty {
 }
 
 impl Duty {
-    /// Since when it does not work.
     fn lost_since(self) -> Option<Nanos> {
         match self {
             Duty::Works => None,
@@ -89,7 +85,6 @@ impl SentinelGuard {
             || self.reliefs.may_have(child, proc)
     }
 
-    /// When to wake up for a look at it.
     pub(super) fn next_look(&self) -> Nanos {
         self.looked + LOOK + LOOK
     }

@@ -41,7 +41,7 @@ pub(super) struct Inspector {
     /// The group of each slot, as it was seen.
     groups: Vec<Option<GroupId>>,
     /// The most threads of each slot that were seen at once.
-    threads: Vec<Option<u32>>,
+    pub(super) threads: Vec<Option<u32>>,
     /// When to check for file locks that programs wait for, and how long to wait after that.
     locks_at: Nanos,
     locks_pause: Nanos,
@@ -128,18 +128,11 @@ impl Inspector {
         self.watched.remove(&id);
     }
 
-    /// The most threads of each slot that were seen at once; `None`: it was not looked at.
-    pub(super) fn threads(&self) -> &[Option<u32>] {
-        &self.threads
-    }
-
-    /// So many threads of a program were seen at once.
     fn saw_threads(&mut self, id: ProgramId, threads: u32) {
         let most = &mut self.threads[usize::from(id.slot)];
         *most = (*most).max(Some(threads).filter(|threads| *threads > 0));
     }
 
-    /// Whether to count a program's threads now.
     fn counts_threads(&mut self, id: ProgramId, now: Nanos) -> bool {
         let due = self.watched.get_mut(&id).filter(|watched| now >= watched.threads_at);
         due.is_some_and(|watched| {
@@ -156,7 +149,6 @@ impl Inspector {
 }
 
 impl Linux {
-    /// When to wake up for an inspection.
     pub(super) fn next_inspection(&self) -> Nanos {
         self.next_look_with(|watched| watched.wakes_at)
     }
@@ -179,7 +171,6 @@ impl Linux {
         })
     }
 
-    /// Does the inspections that are due.
     pub(super) fn inspect(&mut self) -> Result<(), MachineError> {
         let now = self.clock.now();
         self.look_at_locks(now)?;

@@ -6,7 +6,6 @@ use cosched_core::{ProgramId, ThreadId};
 
 use crate::observe::monitor::ThreadUse;
 
-/// The ids in use.
 #[derive(Debug, Default)]
 pub(super) struct ThreadIds {
     slots: BTreeMap<(i32, i32), ThreadId>,
@@ -15,14 +14,10 @@ pub(super) struct ThreadIds {
     free: Vec<ThreadId>,
 }
 
-/// A thread with an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Named {
-    /// Its program.
     pub(super) program: ProgramId,
-    /// Its process.
     pub(super) process: i32,
-    /// The number of the thread.
     pub(super) thread: i32,
 }
 

@@ -36,7 +36,6 @@ use crate::safety::undo::Log;
 use reading::positions;
 use source::MonitorState;
 
-/// What is observed, and by what.
 #[derive(Debug, Default)]
 pub(super) struct Observer {
     proc: Proc,
@@ -46,7 +45,6 @@ pub(super) struct Observer {
     locks: bool,
     /// When the next samples are to be taken, where that is necessary.
     look_at: Option<Nanos>,
-    /// The measures requested for each program.
     requested: BTreeMap<ProgramId, BTreeSet<Measure>>,
     programs: BTreeMap<ProgramId, Observed>,
     reading: Vec<ThreadUse>,
@@ -65,14 +63,12 @@ pub(super) enum Unseen {
     Threads(u64),
 }
 
-/// An observed program.
 #[derive(Debug, Default)]
 struct Observed {
     /// Its number for the monitor.
     number: u32,
     /// Its parent, which is not part of it.
     shim: Option<i32>,
-    /// Whether the monitor knows it.
     is_known: bool,
     from: Nanos,
     intervals: Intervals,
@@ -92,12 +88,10 @@ struct Observed {
 }
 
 impl Observer {
-    /// Nothing is observed yet.
     pub(super) fn new(proc: Proc) -> Observer {
         Observer { proc, ..Observer::default() }
     }
 
-    /// Whether a measure is requested for a program.
     pub(super) fn is_requested(&self, id: ProgramId, measure: Measure) -> bool {
         self.requested.get(&id).is_some_and(|measures| measures.contains(&measure))
     }
@@ -110,7 +104,6 @@ impl Observer {
         requested.is_some_and(|measures| measures.iter().any(|one| !of_processes.contains(one)))
     }
 
-    /// The thread with this id.
     pub(super) fn named(&self, id: ThreadId) -> Option<Named> {
         self.names.named(id)
     }
@@ -145,7 +138,6 @@ impl Observer {
         added.map(drop)
     }
 
-    /// Stops observing a program that has ended.
     pub(super) fn forget(&mut self, id: ProgramId) {
         self.requested.remove(&id);
         if let Some(program) = self.programs.remove(&id) {
@@ -183,12 +175,10 @@ impl Observer {
         }
     }
 
-    /// When [`Observer::look`] is to be called next.
     pub(super) fn next_look(&self) -> Nanos {
         self.look_at.filter(|_| !self.programs.is_empty()).unwrap_or(Nanos::NEVER)
     }
 
-    /// Takes a sample, if it is time.
     pub(super) fn look(&mut self, now: Nanos) -> Result<(), FileError> {
         if now < self.next_look() {
             return Ok(());

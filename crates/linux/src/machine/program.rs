@@ -19,7 +19,6 @@ use crate::process::launch::Launched;
 use crate::process::tree::{Process, Tree};
 use crate::safety::undo::Record;
 
-/// What the machine keeps of one program.
 #[derive(Debug)]
 pub(super) struct Live {
     pub(super) id: ProgramId,
@@ -60,7 +59,6 @@ pub(super) struct Live {
     cgroups: ProgramCgroups,
 }
 
-/// How a program's command ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct CommandEnd {
     pub(super) exit: Exit,
@@ -70,7 +68,6 @@ pub(super) struct CommandEnd {
 }
 
 impl CommandEnd {
-    /// An end at an unknown time.
     pub(super) fn unseen(exit: Exit, usage: Usage) -> CommandEnd {
         CommandEnd { exit, usage, at: None }
     }
@@ -110,12 +107,10 @@ pub(super) struct Frozen {
 }
 
 impl Frozen {
-    /// It has stopped.
     pub(super) fn begin(&mut self, at: Nanos) {
         self.since.get_or_insert(at);
     }
 
-    /// It goes on.
     pub(super) fn end(&mut self, at: Nanos) {
         self.before = self.until(at);
         self.since = None;
@@ -137,16 +132,12 @@ impl Frozen {
 pub(super) enum ExecutionState {
     /// The shim has its order.
     Starting,
-    /// It runs.
     Running,
-    /// It was asked to stop.
     Freezing {
-        /// When.
         since: Nanos,
         /// When to look next.
         look_at: Nanos,
     },
-    /// It has stopped.
     Frozen,
     /// Another process has stopped it.
     StoppedByOther,
@@ -219,12 +210,10 @@ impl Live {
         }
     }
 
-    /// Whether its command could not be started.
     pub(super) fn has_failed(&self) -> bool {
         matches!(self.ended, Some(CommandEnd { exit: Exit::Failed(_), .. }))
     }
 
-    /// Whether a process is in one of its cgroups.
     pub(super) fn holds_in_cgroup(&self, pid: i32) -> bool {
         let mut members = self.cgroups.all.iter().filter_map(|dir| dir.procs_recursive().ok());
         members.any(|pids| pids.contains(&pid))

@@ -21,7 +21,6 @@ const LAST_LINES: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(1);
 
 impl Linux {
-    /// Reads the reports of a program's shim.
     pub(super) fn hear(&mut self, id: ProgramId) -> Result<(), MachineError> {
         let Some(mut live) = self.live.remove(&id) else { return Ok(()) };
         if matches!(live.parent, Parent::Other(_)) {
@@ -87,8 +86,7 @@ impl Linux {
         Parent::Absent
     }
 
-    /// Ends a program once its command has ended and no process of its session is left. Background
-    /// jobs count as part of it, daemons (which open a session of their own) do not.
+    /// Ends a program once its command has ended and no process of its session is left.
     pub(super) fn settle_end(&mut self, mut live: Live) -> Result<(), MachineError> {
         if matches!(live.parent, Parent::Cosched) {
             self.adopt_for(&mut live)?;

@@ -5,7 +5,6 @@ use cosched_core::{Counts, LockShare, Nanos, Quality, Sample, ThreadId};
 use crate::observe::monitor::interval::{ProgramUse, Slice};
 use crate::observe::monitor::{ThreadActivity, ThreadUse, Ticks};
 
-/// What a thread did in an interval.
 pub(super) fn of_thread(sample: Sample, thread: &ThreadUse) -> Sample {
     Sample {
         on_cpu: thread.in_activity(ThreadActivity::Running),
@@ -69,7 +68,6 @@ fn quality(exact: bool) -> Quality {
     if exact { Quality::Exact } else { Quality::Scaled }
 }
 
-/// A program's sample with what was counted of it.
 pub(super) fn with_counts(sample: Sample, counts: Counts) -> Sample {
     let Counts { instructions, cycles, llc_references, llc_misses, .. } = counts;
     Sample { instructions, cycles, llc_references, llc_misses, ..sample }

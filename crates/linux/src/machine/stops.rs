@@ -10,7 +10,6 @@ use crate::kernel::procfs::{Proc, ProcState};
 use crate::process::tree::Process;
 use crate::safety::undo::{Log, LogError, Record};
 
-/// Announces the processes that another process has stopped.
 pub(super) fn note_stopped(freezer: &Freezer, log: &mut Log) -> Result<(), LogError> {
     let mut others = freezer.stopped_by_others().iter();
     others.try_for_each(|process| log.note(Record::StoppedByOther { process: *process }))

@@ -33,7 +33,6 @@ impl Linux {
         Ok(Some(hook_server))
     }
 
-    /// Reads from a program's hook server.
     pub(super) fn hear_hook_server(&mut self, id: ProgramId) {
         let Some(live) = self.live.get_mut(&id) else { return };
         let (tree, proc) = (&live.tree, &self.proc);
@@ -77,7 +76,6 @@ impl Linux {
         }
     }
 
-    /// Sends the heartbeat, if it is time.
     pub(super) fn beat(&mut self) {
         let now = self.clock.now();
         if now < self.next_beat() {

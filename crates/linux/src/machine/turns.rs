@@ -12,7 +12,6 @@ use crate::cgroup::Version;
 use crate::control::spread::{Spread, SpreadCandidate};
 use crate::safety::undo::LogError;
 
-/// When threads are moved apart.
 #[derive(Debug)]
 pub(super) struct Moves {
     apart: Spread,
@@ -127,7 +126,6 @@ impl Linux {
         self.settle_moves()
     }
 
-    /// When the threads of programs in turn are next moved apart.
     fn later_spread(&self) -> Nanos {
         let every = Turn::moved_apart_every(self.cpus.len());
         every.map_or(Nanos::NEVER, |every| self.clock.now() + every)

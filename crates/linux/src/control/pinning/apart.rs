@@ -26,12 +26,10 @@ pub(super) struct Apart {
 }
 
 impl Apart {
-    /// Whether no thread was given anything yet.
     pub(super) fn is_new(&self) -> bool {
         self.given.is_empty()
     }
 
-    /// Sets or removes a thread's own CPUs.
     pub(super) fn rule(&mut self, thread: Process, cpus: Option<CpuSet>) {
         match cpus {
             Some(own) => self.ruled.insert(thread.pid, (thread, own)),
@@ -39,17 +37,14 @@ impl Apart {
         };
     }
 
-    /// The threads that were given CPUs of their own.
     pub(super) fn threads(&self) -> impl Iterator<Item = Process> {
         self.ruled.values().map(|(thread, _)| *thread)
     }
 
-    /// Removes the own CPUs of all threads.
     pub(super) fn end(&mut self) {
         self.ruled.clear();
     }
 
-    /// Notes that other software has bound a thread to these CPUs.
     pub(super) fn note_bound_by_others(&mut self, thread: Process, mask: CpuSet) {
         self.ruled.remove(&thread.pid);
         self.bound_by_others.insert(thread.pid, (thread, mask));

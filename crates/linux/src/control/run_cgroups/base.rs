@@ -11,7 +11,6 @@ use crate::safety::undo::{CgroupKind, Log, Record};
 /// The most names that are tried.
 const MOST_NAMES: u32 = 100;
 
-/// The cgroup of a run in one tree.
 #[derive(Debug)]
 pub(super) struct Base {
     pub(super) roles: Vec<Role>,

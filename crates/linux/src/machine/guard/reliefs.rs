@@ -65,7 +65,6 @@ impl Reliefs {
         Ok(())
     }
 
-    /// Whether one is awaited.
     pub(super) fn is_awaited(&self) -> bool {
         self.starts.iter().any(|start| !start.is_given_up)
     }

@@ -24,7 +24,6 @@ fn too_many(lost: u64) -> String {
 }
 
 impl Linux {
-    /// Begins to measure, or stops.
     pub(in crate::machine) fn observe(&mut self, observe: Observe) -> Result<(), FileError> {
         let Some(id) = observe.program else { return Ok(()) };
         if observe.period == Nanos::ZERO {
@@ -68,7 +67,6 @@ impl Linux {
         live.counters = Some(Counters::of(&threads, events));
     }
 
-    /// Measures what is due.
     pub(in crate::machine) fn sample(
         &mut self,
         what: &[Observe],

@@ -26,7 +26,6 @@ pub(super) struct OwnReading {
 }
 
 impl OwnReading {
-    /// The sample with the counts.
     pub(super) fn counted(self) -> Sample {
         with_counts(self.sample, self.counts)
     }
@@ -119,7 +118,6 @@ impl Observer {
         Ok((previous == 0 && lost > 0).then_some(Unseen::Threads(lost)))
     }
 
-    /// Adds what was seen of one thread.
     fn add_thread(
         &mut self,
         live: &mut Live,

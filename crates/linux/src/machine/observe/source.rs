@@ -7,7 +7,6 @@ use crate::kernel::background;
 use crate::kernel::procfs::Proc;
 use crate::observe::monitor::Monitor;
 
-/// The source of observations.
 #[derive(Debug, Default)]
 pub(super) enum MonitorState {
     #[default]
