@@ -27,14 +27,15 @@ mod weight;
 
 use cosched_core::ProgramId;
 
-pub use controllers::{EnableError, Enabled, LEAF, enable_controller, leaf_below};
-pub use cpuset::bind_to;
+pub use controllers::EnableError;
+pub(crate) use controllers::{LEAF, enable_controller, leaf_below};
+pub(crate) use cpuset::bind_to;
 pub use dir::{Dir, PROBE, Version};
 pub use find::{Hierarchies, Hierarchy};
 pub use freeze::FreezeSwitch;
 pub use mark::Mark;
-pub use real_time::{grant_real_time, real_time_budget, real_time_left};
-pub use weight::{WeightSwitch, can_be_idle, even_out, weigh_as_threads};
+pub(crate) use real_time::{grant_real_time, real_time_budget, real_time_left};
+pub(crate) use weight::{WeightSwitch, can_be_idle, even_out, weigh_as_threads};
 
 /// The start of the name of a run's cgroup; the number of its cosched follows.
 pub const RUN: &str = "cosched-";

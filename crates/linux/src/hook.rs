@@ -21,7 +21,7 @@ use std::path::PathBuf;
 
 pub use client::Reported;
 pub use cosched_page::BARRIER_MODE;
-pub use preload::{PRELOAD, preloaded};
+pub use preload::preloaded;
 pub use server::{HookServer, Received, Uses};
 pub use unpack::{LIBRARY, NoLibrary, library};
 

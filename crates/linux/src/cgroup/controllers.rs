@@ -16,12 +16,12 @@ const PASSED_ON: &str = "cgroup.subtree_control";
 
 /// The child of a cgroup into which the caller steps down if it is in the way; made by
 /// [`enable_controller`].
-pub fn leaf_below(dir: &Dir) -> Dir {
+pub(crate) fn leaf_below(dir: &Dir) -> Dir {
     dir.child(&leaf_name())
 }
 
 /// The start of such a leaf's name; the caller's number follows.
-pub const LEAF: &str = "cosched-self-";
+pub(crate) const LEAF: &str = "cosched-self-";
 
 /// The name contains the caller's number, so that two callers never share a leaf.
 fn leaf_name() -> String {
@@ -61,7 +61,7 @@ pub enum EnableError {
 
 /// What [`enable_controller`] changed, so that it can be undone; `None`: nothing.
 #[derive(Debug)]
-pub struct Enabled(Option<Change>);
+pub(crate) struct Enabled(Option<Change>);
 
 #[derive(Debug)]
 struct Change {
@@ -73,22 +73,15 @@ struct Change {
 
 impl Enabled {
     /// Undoes all changes. Other children must be gone or not use the controller.
-    ///
-    /// # Errors
-    /// When the kernel refuses. What was undone until then stays undone.
-    pub fn undo(self) -> Result<(), FileError> {
+    pub(crate) fn undo(self) -> Result<(), FileError> {
         let Some(Change { dir, controller, leaf }) = self.0 else { return Ok(()) };
         dir.write(PASSED_ON, &format!("-{controller}"))?;
         leaf.map_or(Ok(()), |leaf| step_up(&dir, &leaf, own_pid()))
     }
 }
 
-/// Enables a controller for the children of a v2 cgroup.
-///
-/// # Errors
-/// When the cgroup does not have it, holds processes other than the caller, or a right is missing.
-/// Nothing is changed then.
-pub fn enable_controller(dir: &Dir, controller: &str) -> Result<Enabled, EnableError> {
+/// Enables a controller for the children of a v2 cgroup, or changes nothing.
+pub(crate) fn enable_controller(dir: &Dir, controller: &str) -> Result<Enabled, EnableError> {
     let lists =
         |file| dir.read(file).map(|list| list.split_whitespace().any(|name| name == controller));
     let (controller, path) = (controller.to_owned(), dir.path().to_owned());

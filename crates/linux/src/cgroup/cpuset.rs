@@ -12,11 +12,7 @@ use crate::kernel::files::FileError;
 
 /// Binds a cgroup of a cpuset tree to CPUs, and to NUMA nodes if any are given. Pages that are
 /// already elsewhere stay there.
-///
-/// # Errors
-/// When the cgroup has no cpuset files, permission is missing, or the kernel refuses the set
-/// (outside the parent's, say).
-pub fn bind_to(dir: &Dir, cpus: &CpuSet, nodes: Option<&[u16]>) -> Result<(), FileError> {
+pub(crate) fn bind_to(dir: &Dir, cpus: &CpuSet, nodes: Option<&[u16]>) -> Result<(), FileError> {
     let nodes = match nodes {
         Some(nodes) => Some(nodes.iter().map(u16::to_string).collect::<Vec<String>>().join(",")),
         None => inherited_nodes(dir)?,

@@ -15,12 +15,12 @@ const BUDGET: &str = "cpu.rt_runtime_us";
 const LEAST: i64 = 1000;
 
 /// The budget of a group, microseconds; `None`: groups have no budgets.
-pub fn real_time_budget(dir: &Dir) -> Option<i64> {
+pub(crate) fn real_time_budget(dir: &Dir) -> Option<i64> {
     dir.read(BUDGET).ok()?.trim().parse().ok()
 }
 
 /// What the groups below have left of a group's budget; `None`: groups have no budgets.
-pub fn real_time_left(dir: &Dir) -> Option<i64> {
+pub(crate) fn real_time_left(dir: &Dir) -> Option<i64> {
     let all = real_time_budget(dir)?;
     let below = dir.children().unwrap_or_default();
     Some(all - below.iter().filter_map(real_time_budget).sum::<i64>())
@@ -28,7 +28,7 @@ pub fn real_time_left(dir: &Dir) -> Option<i64> {
 
 /// Gives a group a budget, or the most that is left; a very small one is made larger. Nothing
 /// happens where groups have no budgets.
-pub fn grant_real_time(dir: &Dir, budget: Option<i64>) {
+pub(crate) fn grant_real_time(dir: &Dir, budget: Option<i64>) {
     let Some(mut budget) = budget.map(|budget| budget.max(LEAST)) else { return };
     while budget >= LEAST && dir.write(BUDGET, &budget.to_string()).is_err() {
         budget /= 2;

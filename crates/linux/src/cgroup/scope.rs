@@ -40,27 +40,23 @@ const TERMINALS: [&str; 4] = ["session-", "app-", "vte-spawn-", "tmux-spawn-"];
 /// The facts that decide whether a scope would help.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// The caller is root.
-    pub is_root: bool,
+    is_root: bool,
     /// The `cpu` controller is in a tree of version 2 that the caller sees.
-    pub has_tree: bool,
+    has_tree: bool,
     /// The caller's own cgroup already gives CPU groups.
-    pub has_groups: bool,
+    has_groups: bool,
     /// The caller is in the cgroup of a login or of a terminal window. Any other cgroup may have
     /// limits that the user, or a batch system, has set on purpose.
-    pub is_login: bool,
+    is_login: bool,
     /// The user's manager runs, as its folder in `$XDG_RUNTIME_DIR` shows.
-    pub has_manager: bool,
+    has_manager: bool,
     /// The user's message bus is there, and its client `busctl`.
-    pub has_bus: bool,
-    /// The manager has the `cpu` controller.
-    pub manager_has_cpu: bool,
-    /// The kernel has idle CPU groups.
-    pub has_idle_groups: bool,
+    has_bus: bool,
+    manager_has_cpu: bool,
+    has_idle_groups: bool,
     /// The caller shall outlive its login: it ignores SIGHUP, as under `nohup`.
-    pub outlives_login: bool,
-    /// The manager outlives the login.
-    pub lingers: bool,
+    outlives_login: bool,
+    lingers: bool,
 }
 
 /// Why a scope is unavailable, or would not help.

@@ -29,7 +29,7 @@ const IDLE: &str = "cpu.idle";
 
 /// The opened weight files of one cgroup. Dropping it changes nothing.
 #[derive(Debug)]
-pub struct WeightSwitch {
+pub(crate) struct WeightSwitch {
     version: Version,
     idle: File,
     weight: File,
@@ -39,10 +39,7 @@ pub struct WeightSwitch {
 
 impl WeightSwitch {
     /// Opens the files of a cgroup.
-    ///
-    /// # Errors
-    /// When they are not there (`cpu.idle` came with Linux 5.15) or permission is missing.
-    pub fn open(dir: &Dir) -> Result<WeightSwitch, FileError> {
+    pub(crate) fn open(dir: &Dir) -> Result<WeightSwitch, FileError> {
         let version = dir.version();
         let (idle, weight) = (dir.open(IDLE, true)?, dir.open(weight_file(version), true)?);
         Ok(WeightSwitch { version, idle, weight, written: None })
@@ -50,10 +47,7 @@ impl WeightSwitch {
 
     /// Sets the weight by the program's turn; `None`: the default weight, with which every cgroup
     /// begins.
-    ///
-    /// # Errors
-    /// The system's error number: `NODEV` when the cgroup is gone.
-    pub fn set(&mut self, turn: Option<Turn>) -> Result<(), Errno> {
+    pub(crate) fn set(&mut self, turn: Option<Turn>) -> Result<(), Errno> {
         let before = self.written.replace(turn);
         if before == Some(turn) {
             return Ok(());
@@ -73,16 +67,13 @@ impl WeightSwitch {
     }
 
     /// Forgets the last written weight: another process may have changed it.
-    pub fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.written = None;
     }
 }
 
 /// Gives a cgroup the default weight, if its weight can be changed.
-///
-/// # Errors
-/// When the cgroup is gone, or permission is missing.
-pub fn even_out(dir: &Dir) -> Result<(), FileError> {
+pub(crate) fn even_out(dir: &Dir) -> Result<(), FileError> {
     if !dir.has(IDLE) {
         return Ok(());
     }
@@ -93,10 +84,7 @@ pub fn even_out(dir: &Dir) -> Result<(), FileError> {
 /// Gives the cgroup of a run, which contains its programs, the weight of one ordinary thread on
 /// each of so many CPUs. Only version 1 compares a cgroup with threads in its parent; in version 2
 /// there are none.
-///
-/// # Errors
-/// When the cgroup is gone, or permission is missing.
-pub fn weigh_as_threads(dir: &Dir, cpus: usize) -> Result<(), FileError> {
+pub(crate) fn weigh_as_threads(dir: &Dir, cpus: usize) -> Result<(), FileError> {
     match dir.version() {
         Version::V1 => dir.write(weight_file(Version::V1), &(1024 * cpus.max(1)).to_string()),
         Version::V2 => Ok(()),
@@ -104,7 +92,7 @@ pub fn weigh_as_threads(dir: &Dir, cpus: usize) -> Result<(), FileError> {
 }
 
 /// Whether programs can take turns by weight below this cgroup.
-pub fn can_be_idle(dir: &Dir) -> bool {
+pub(crate) fn can_be_idle(dir: &Dir) -> bool {
     dir.has(IDLE)
 }
 

@@ -238,11 +238,6 @@ impl Stopper {
         Ok(())
     }
 
-    fn stop_newcomers(&mut self, tree: &Tree, proc: &Proc) -> Result<bool, Refusal> {
-        let (members, lack) = tree.read_members(proc);
-        Ok(self.stop(members, proc)? || lack.is_some())
-    }
-
     /// Sends SIGSTOP to those of these processes that have not had it. Returns whether there were
     /// any, or may be any.
     fn stop(&mut self, members: Vec<Process>, proc: &Proc) -> Result<bool, Refusal> {
@@ -281,7 +276,8 @@ impl Stopper {
         if !self.stopped.iter_mut().all(|stopped| stopped.is_confirmed(proc)) {
             return Ok(false);
         }
-        self.stop_newcomers(tree, proc).map(|any| !any)
+        let (members, lack) = tree.read_members(proc);
+        Ok(!self.stop(members, proc)? && lack.is_none())
     }
 
     fn thaw(&mut self, proc: &Proc) -> Result<(), Refusal> {

@@ -51,6 +51,14 @@ pub(crate) struct ThreadSource<'a> {
 }
 
 impl ThreadSource<'_> {
+    fn threads(&self) -> impl Iterator<Item = Process> {
+        let proc = self.proc;
+        self.tree.members(proc).into_iter().flat_map(move |process| {
+            let tids = proc.threads(process.pid).unwrap_or_default().into_iter();
+            tids.filter_map(move |tid| proc.thread_stat(process.pid, tid).ok()).map(Process::from)
+        })
+    }
+
     /// The mask of a thread. While the library in the program may be moving it, a mask of one CPU
     /// is not its own: only threads that may use every CPU are moved.
     fn seen(&self, tid: i32) -> Result<VisibleMask, AffinityError> {
@@ -102,7 +110,6 @@ impl Masks {
         place: ThreadSource<'_>,
         log: &mut Log,
     ) -> Result<(), PinError> {
-        let ThreadSource { tree, proc, .. } = place;
         let target = cpus.unwrap_or(self.found);
         if cpus.is_none() && self.is_untouched() {
             return Ok(());
@@ -113,13 +120,9 @@ impl Masks {
         let (mut visited, mut refused) = (HashSet::new(), None);
         for walk in 0..MOST_WALKS {
             let mut news = Vec::new();
-            for process in tree.members(proc) {
-                for tid in proc.threads(process.pid).unwrap_or_default() {
-                    let Ok(stat) = proc.thread_stat(process.pid, tid) else { continue };
-                    let thread = Process::from(stat);
-                    if visited.insert(thread) {
-                        news.push((thread, place.seen(thread.pid).ok()));
-                    }
+            for thread in place.threads() {
+                if visited.insert(thread) {
+                    news.push((thread, place.seen(thread.pid).ok()));
                 }
             }
             if news.is_empty() {
@@ -212,14 +215,10 @@ impl Masks {
 
     /// Remembers which threads other software has bound, before any thread has such a mask from us.
     fn note_user_masks(&mut self, place: ThreadSource<'_>) {
-        let ThreadSource { tree, proc, .. } = place;
-        for process in tree.members(proc) {
-            for tid in proc.threads(process.pid).unwrap_or_default() {
-                let known = proc.thread_stat(process.pid, tid).ok().zip(place.seen(tid).ok());
-                let bound = known.filter(|(_, seen)| !self.is_ours(tid, seen));
-                if let Some((stat, seen)) = bound {
-                    self.apart.note_bound_by_others(stat.into(), seen.mask);
-                }
+        for thread in place.threads() {
+            let seen = place.seen(thread.pid).ok();
+            if let Some(seen) = seen.filter(|seen| !self.is_ours(thread.pid, seen)) {
+                self.apart.note_bound_by_others(thread, seen.mask);
             }
         }
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use cosched_page::SOCKET;
 
 /// The variable that names libraries for the dynamic linker to load before all others.
-pub const PRELOAD: &str = "LD_PRELOAD";
+const PRELOAD: &str = "LD_PRELOAD";
 
 /// Adds to an environment what makes a program's processes connect to a hook server: the library
 /// before all others that are preloaded.

@@ -58,12 +58,9 @@ impl FileLimit {
      fewer programs at once"
 )]
 pub struct TooFewFiles {
-    /// How many programs there are.
-    pub programs: usize,
-    /// What the run needs at most.
-    pub needed: usize,
-    /// What it may have.
-    pub limit: u64,
+    programs: usize,
+    needed: usize,
+    limit: u64,
 }
 
 /// The caller's limit, raised as far as possible; restored when this is dropped.

@@ -26,7 +26,7 @@ use crate::kernel::files::{self, FileError};
 
 pub use cpu_load::CpuLoad;
 pub use stat::{ProcState, Stat};
-pub use state_reader::StateReader;
+pub(crate) use state_reader::StateReader;
 
 /// From so many threads on it may cost less to read the parent of every process than of every
 /// thread for its children.

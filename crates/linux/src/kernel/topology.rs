@@ -46,13 +46,8 @@ pub enum TopologyError {
     #[error(transparent)]
     File(#[from] FileError),
     /// A file does not hold a usable list of CPUs.
-    #[error("{}: {source}", path.display())]
-    List {
-        /// Which file.
-        path: PathBuf,
-        /// What is wrong with the list.
-        source: CpuListError,
-    },
+    #[error("{path}: {error}", path = .0.display(), error = .1)]
+    List(PathBuf, #[source] CpuListError),
     /// No CPU was found.
     #[error("{} shows no CPU; is sysfs mounted?", .0.display())]
     NoCpu(PathBuf),
@@ -82,7 +77,7 @@ impl Sys {
         match numbers.last() {
             None => Err(TopologyError::NoCpu(folder)),
             Some(&last) if last >= MAX_CPUS => {
-                Err(TopologyError::List { path: folder, source: CpuListError::TooLarge(last) })
+                Err(TopologyError::List(folder, CpuListError::TooLarge(last)))
             }
             Some(_) => Ok(numbers.into_iter().collect()),
         }
@@ -196,9 +191,8 @@ fn first(path: &Path) -> Result<Option<usize>, TopologyError> {
 
 /// A CPU list; `None` if the file is missing.
 pub(crate) fn list(path: &Path) -> Result<Option<CpuSet>, TopologyError> {
-    let parse = |text: String| {
-        text.parse().map_err(|source| TopologyError::List { path: path.to_owned(), source })
-    };
+    let parse =
+        |text: String| text.parse().map_err(|error| TopologyError::List(path.to_owned(), error));
     files::read_if_there(path)?.map(parse).transpose()
 }
 

@@ -207,10 +207,10 @@ impl Observer {
             into.samples.push(self.of_processes(live, own));
             return Ok(None);
         }
-        match self.begin_threads(live, own.sample.to)? {
+        match self.begin_threads(live, own.to)? {
             true => self.of_threads(live, own, clock, log, into),
             false => {
-                into.samples.push(own.counted());
+                into.samples.push(own);
                 Ok(None)
             }
         }

@@ -44,7 +44,8 @@ impl Linux {
             self.note(
                 id,
                 "sends too many requests to cosched: only some of them are answered in each \
-                 second, and a thread that cannot wait keeps what it had last, or what it would have without cosched",
+                 second, and a thread that cannot wait keeps what it had last, or what it would \
+                 have without cosched",
             );
         }
         // A program without a thread limit sends no requests, unless it lies.

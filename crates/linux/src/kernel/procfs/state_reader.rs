@@ -18,17 +18,14 @@ const BEGINNING: usize = 96;
 
 /// Reads one thread's state without allocating.
 #[derive(Debug)]
-pub struct StateReader {
+pub(crate) struct StateReader {
     file: File,
 }
 
 impl StateReader {
     /// Opens the thread's file. The reader stays with this very thread, even if a later one gets
     /// its number.
-    ///
-    /// # Errors
-    /// When the thread has ended, or proc cannot be read.
-    pub fn open(proc: &Proc, pid: i32, tid: i32) -> Result<StateReader, FileError> {
+    pub(crate) fn open(proc: &Proc, pid: i32, tid: i32) -> Result<StateReader, FileError> {
         let path = proc.folder(pid).join(format!("task/{tid}/stat"));
         match File::open(&path) {
             Ok(file) => Ok(StateReader { file }),
@@ -40,7 +37,7 @@ impl StateReader {
     ///
     /// # Errors
     /// The system's error number if the file cannot be read; `INVAL` if it holds no state.
-    pub fn state(&self) -> Result<ProcState, Errno> {
+    pub(crate) fn state(&self) -> Result<ProcState, Errno> {
         let mut beginning = [0; BEGINNING];
         match rustix::io::pread(self.file.as_fd(), &mut beginning, 0) {
             Ok(read) => state_in(&beginning[..read]).ok_or(Errno::INVAL),

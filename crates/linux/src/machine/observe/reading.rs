@@ -1,7 +1,7 @@
 //! What is read of a program at the end of an interval, by source: what it tells itself and what
 //! its counters have counted, the clocks of its processes, and the threads that a monitor sees.
 
-use cosched_core::{Arena, Counts, IpBin, Measure, Nanos, ProgramId, Quality, Sample, Thread};
+use cosched_core::{Arena, IpBin, Measure, Nanos, ProgramId, Quality, Sample, Thread};
 
 use super::{Observed, Observer, Unseen};
 use crate::hook::HookServer;
@@ -17,20 +17,6 @@ use crate::observe::monitor::{Monitor, ThreadActivity, ThreadUse};
 use crate::observe::pointers::{Pointers, by_block};
 use crate::safety::undo::Log;
 
-/// What is known of an interval without a look at processes or threads.
-pub(super) struct OwnReading {
-    /// The interval, with the progress that the program reported and how long it was frozen.
-    pub(super) sample: Sample,
-    /// What its counters have counted.
-    counts: Counts,
-}
-
-impl OwnReading {
-    pub(super) fn counted(self) -> Sample {
-        with_counts(self.sample, self.counts)
-    }
-}
-
 /// Where in its code a program was.
 pub(super) fn positions(program: ProgramId, live: &mut Live) -> impl Iterator<Item = IpBin> {
     let samples = live.pointers.as_mut().map(Pointers::take).unwrap_or_default();
@@ -38,8 +24,9 @@ pub(super) fn positions(program: ProgramId, live: &mut Live) -> impl Iterator<It
 }
 
 impl Observed {
-    /// Ends the interval at this time, and begins the next one.
-    pub(super) fn own(&mut self, id: ProgramId, live: &Live, to: Nanos) -> OwnReading {
+    /// Ends the interval at this time, and begins the next one. Returns what is known of it without
+    /// a look at processes or threads.
+    pub(super) fn own(&mut self, id: ProgramId, live: &Live, to: Nanos) -> Sample {
         let from = std::mem::replace(&mut self.from, to);
         let counts = live.counters.as_ref().map(Counters::readings).unwrap_or_default();
         let counts = counts.since(std::mem::replace(&mut self.counted, counts));
@@ -47,31 +34,28 @@ impl Observed {
         let progress = reported.since(std::mem::replace(&mut self.reported, reported));
         let frozen = live.frozen.until(to);
         let frozen = frozen.since(std::mem::replace(&mut self.frozen, frozen));
-        let sample = Sample { progress, frozen, ..Sample::empty(id, from, to) };
-        OwnReading { sample, counts }
+        with_counts(Sample { progress, frozen, ..Sample::empty(id, from, to) }, counts)
     }
 }
 
 impl Observer {
     /// Adds what the clocks of a program's processes tell.
-    pub(super) fn of_processes(&mut self, live: &Live, own: OwnReading) -> Sample {
-        let OwnReading { sample, counts } = own;
-        let empty = Sample { quality: Quality::Exact, ..sample };
+    pub(super) fn of_processes(&mut self, live: &Live, own: Sample) -> Sample {
+        let own = Sample { quality: Quality::Exact, ..own };
         let needs_cpu_time = self.is_requested(live.id, Measure::CpuTime);
         // A program that was frozen all the time did nothing: finding its processes would be most
         // of the cost of a sample.
-        let rested = sample.frozen == sample.to - sample.from;
-        let sample = match self.programs.get_mut(&live.id).filter(|_| !rested) {
+        let rested = own.frozen == own.to - own.from;
+        match self.programs.get_mut(&live.id).filter(|_| !rested) {
             Some(program) => {
                 let members = live.tree.members(&self.proc);
                 let used = program.clocks.next(&members);
                 let delays = &mut program.delays;
                 let run_delay = needs_cpu_time.then(|| delays.next(&members, &self.proc)).flatten();
-                Sample { on_cpu: used.all, user_time: Some(used.outside), run_delay, ..empty }
+                Sample { on_cpu: used.all, user_time: Some(used.outside), run_delay, ..own }
             }
-            None => Sample { user_time: Some(Nanos::ZERO), ..empty },
-        };
-        with_counts(sample, counts)
+            None => Sample { user_time: Some(Nanos::ZERO), ..own },
+        }
     }
 
     /// Begins to observe the threads of a program, if that has not begun. Returns whether they were
@@ -91,25 +75,23 @@ impl Observer {
     pub(super) fn of_threads(
         &mut self,
         live: &mut Live,
-        own: OwnReading,
+        own: Sample,
         clock: &Clock,
         log: &mut Log,
         into: &mut Arena,
     ) -> Result<Option<Unseen>, MachineError> {
         let id = live.id;
-        let OwnReading { sample: empty, counts } = own;
         let Some(monitor) = self.source.ready(false, &self.proc) else { return Ok(None) };
         monitor.read(&mut self.reading)?;
         let lost = monitor.lost();
         let threads = self.share_out(id);
         let Some(program) = self.programs.get_mut(&id) else { return Ok(None) };
-        let slices = program.intervals.next(&threads, clock.monotonic(empty.from));
+        let slices = program.intervals.next(&threads, clock.monotonic(own.from));
         let whole = by_program(&slices).remove(&program.number).unwrap_or_default();
-        let sample = of_program(empty, &slices, &whole, self.ticks);
-        into.samples.push(with_counts(sample, counts));
+        into.samples.push(of_program(own, &slices, &whole, self.ticks));
         let is_news = whole.hidden && !std::mem::replace(&mut program.is_hidden, whole.hidden);
         for slice in &slices {
-            self.add_thread(live, empty, slice, log, into)?;
+            self.add_thread(live, own.to, slice, log, into)?;
         }
         if is_news {
             return Ok(Some(Unseen::Waits(id)));
@@ -121,7 +103,7 @@ impl Observer {
     fn add_thread(
         &mut self,
         live: &mut Live,
-        empty: Sample,
+        to: Nanos,
         Slice { thread, .. }: &Slice,
         log: &mut Log,
         into: &mut Arena,
@@ -130,8 +112,7 @@ impl Observer {
         let name = self.names.of(id, thread);
         // A thread that came or went meanwhile was there for a part of the interval.
         let lived: Nanos = thread.time.iter().copied().sum();
-        let from = empty.to.since(lived);
-        let sample = Sample { thread: Some(name), from, progress: None, ..empty };
+        let sample = Sample { thread: Some(name), ..Sample::empty(id, to.since(lived), to) };
         into.samples.push(of_thread(sample, thread));
         if self.is_requested(id, Measure::LockShares) {
             into.locks.extend(of_locks(name, thread));
