@@ -43,16 +43,10 @@ mod turns;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
-use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 
-use cosched_core::{
-    Arena, CpuSet, Event, Happening, Machine, Nanos, Observe, ProgramId, Step, Topology,
-};
+use cosched_core::{Arena, CpuSet, Event, Happening, Machine, Nanos, Observe, ProgramId, Step};
 
-use crate::clients::cpu_time::Roots;
-use crate::clients::user_requests::UserRequests;
 use crate::control::autogroup;
 use crate::control::run_cgroups::{RunCgroups, RunCgroupsError};
 use crate::kernel::affinity::{self, AffinityError};
@@ -63,8 +57,6 @@ use crate::kernel::open_files::{Raised, TooFewFiles};
 use crate::kernel::poll::{Poll, Ready};
 use crate::kernel::procfs::Proc;
 use crate::kernel::signals::{INTERRUPTIONS, interruption};
-use crate::observe::barrier_stats::StatsOfRun;
-use crate::observe::counters::Events;
 use crate::observe::dependencies::HandedOut;
 use crate::process::helper::HelperError;
 use crate::process::launch::{Launched, Launcher};
@@ -141,9 +133,8 @@ pub struct Linux {
     poll: Poll,
     proc: Proc,
     launcher: Launcher,
-    topology: Topology,
-    /// The CPUs that programs might use when the run began. Those that are online now are `cpus`.
-    first_cpus: CpuSet,
+    config: Config,
+    /// Those of `config.cpus` that are there now.
     cpus: CpuSet,
     hotplug: Option<Hotplug>,
     own_mask: CpuSet,
@@ -155,11 +146,8 @@ pub struct Linux {
     log: Log,
     guard: SentinelGuard,
     own_sessions: bool,
-    turns: bool,
     moves: Moves,
     open_files: Raised,
-    count: Option<Events>,
-    jobs: Vec<Job>,
     live: BTreeMap<ProgramId, Live>,
     /// The programs that were asked to stop. Those that have stopped, or were detached, are removed
     /// at the next check.
@@ -175,15 +163,11 @@ pub struct Linux {
     states: Option<States>,
     orphanage: Orphanage,
     queue: Vec<Event>,
-    user_requests: Option<Arc<UserRequests>>,
     /// Programs to detach at the user's request.
     detaching: BTreeSet<ProgramId>,
     /// The first process of a detached program that still has cosched's place: signals are passed
     /// on to it.
     detached: Option<OwnedFd>,
-    notes: Sender<Note>,
-    roots: Roots,
-    stats: StatsOfRun,
     /// When malleable programs last got a heartbeat.
     last_beat: Nanos,
 }
@@ -251,34 +235,26 @@ impl Linux {
             states,
             orphanage,
             proc,
-            topology: config.topology,
-            first_cpus: config.cpus,
             cpus: config.cpus,
             hotplug,
             own_mask,
             own_session,
             run_cgroups,
             log,
-            guard: SentinelGuard::new(sentinel, config.executable),
+            guard: SentinelGuard::new(sentinel, config.executable.clone()),
             own_sessions,
-            turns: config.turns,
             moves: Moves::default(),
             open_files,
-            count: config.count,
-            jobs: config.jobs,
             live: BTreeMap::new(),
             freezing: Vec::new(),
             leftovers: Vec::new(),
             unreaped: Vec::new(),
             passing_on: Vec::new(),
             queue: Vec::new(),
-            user_requests: config.user_requests,
             detaching: BTreeSet::new(),
             detached: None,
-            notes: config.notes,
-            roots: config.roots,
-            stats: config.stats,
             last_beat: Nanos::ZERO,
+            config,
         };
         linux.tell_of_lacking_states();
         if let Err(error) = linux.attach_all() {
@@ -332,6 +308,10 @@ impl Linux {
         Ok(restored)
     }
 
+    fn job(&self, id: ProgramId) -> &Job {
+        &self.config.jobs[usize::from(id.slot)]
+    }
+
     fn tell(&mut self, what: Happening) {
         self.queue.push(Event { at: self.clock.now(), what });
     }
@@ -340,7 +320,7 @@ impl Linux {
     /// own mask: the kernel leaves out of it what is offline, or was taken from us meanwhile.
     fn look_at_cpus(&mut self) {
         let Ok(mask) = affinity::get(0) else { return };
-        let cpus = self.first_cpus.intersection(&mask);
+        let cpus = self.config.cpus.intersection(&mask);
         if !cpus.is_empty() && cpus != self.cpus {
             self.cpus = cpus;
             self.tell(Happening::MachineChanged(cpus));
@@ -359,7 +339,7 @@ impl Linux {
 
     fn send(&self, note: Note) {
         // A receiver that is closed needs no message.
-        let _ = self.notes.send(note);
+        let _ = self.config.notes.send(note);
     }
 
     fn digest(&mut self, ready: Ready) -> Result<(), MachineError> {

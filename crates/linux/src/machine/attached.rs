@@ -41,7 +41,7 @@ impl Linux {
             Origin::Running(process) => Some((ProgramId::first(slot as u16), process)),
             _ => None,
         };
-        let running: Vec<_> = self.jobs.iter().enumerate().filter_map(running).collect();
+        let running: Vec<_> = self.config.jobs.iter().enumerate().filter_map(running).collect();
         if running.is_empty() {
             return Ok(());
         }
@@ -109,7 +109,7 @@ impl Linux {
         id: ProgramId,
         settings: Settings,
     ) -> Result<(), MachineError> {
-        let Job { order, hook, .. } = &self.jobs[usize::from(id.slot)];
+        let Job { order, hook, .. } = self.job(id);
         let mut env = order.env.clone();
         let hook_server = match self.open_hook_server(id, hook.as_ref(), &mut env) {
             Ok(hook_server) => hook_server,
@@ -189,7 +189,7 @@ impl Linux {
 
     /// Whether a program has cosched's own place.
     pub(super) fn has_child(&self) -> bool {
-        let is_child = |id: &ProgramId| self.jobs[usize::from(id.slot)].origin == Origin::Child;
+        let is_child = |id: &ProgramId| self.job(*id).origin == Origin::Child;
         self.detached.is_some() || self.live.keys().any(is_child)
     }
 
@@ -212,7 +212,7 @@ impl Linux {
     }
 
     pub(super) fn hear_user_requests(&mut self) {
-        let Some(user_requests) = &self.user_requests else { return };
+        let Some(user_requests) = &self.config.user_requests else { return };
         for UserRequest::Detach(pid) in user_requests.take() {
             let has = |live: &&Live| {
                 live.tree.members(&self.proc).iter().any(|process| process.pid == pid)
@@ -240,7 +240,7 @@ impl Linux {
         if let Parent::Other(end) = &live.parent {
             self.poll.remove(end.as_fd())?;
             self.inspector.forget(id);
-            let is_child = self.jobs[usize::from(id.slot)].origin == Origin::Child;
+            let is_child = self.job(id).origin == Origin::Child;
             match self.live.remove(&id).map(|live| live.parent) {
                 Some(Parent::Other(end)) if is_child => self.detached = Some(end),
                 _ => {}

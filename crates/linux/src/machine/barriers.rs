@@ -36,7 +36,7 @@ impl Linux {
     /// Says once, for each program with barriers of the hook, what is missing.
     pub(super) fn tell_of_lacking_states(&self) {
         let Some(why) = self.lacks_states() else { return };
-        for (slot, job) in self.jobs.iter().enumerate() {
+        for (slot, job) in self.config.jobs.iter().enumerate() {
             if job.hook.as_ref().is_some_and(|hook| hook.uses.barriers) {
                 let text = format!("{LACKS}, and waits by time alone: {why}");
                 self.note(ProgramId::first(slot as u16), text);
@@ -62,7 +62,11 @@ impl Linux {
     pub(super) fn tell_barrier_stats(&self) {
         for live in self.live.values() {
             if let Some(hook_server) = &live.hook_server {
-                self.stats.tell(live.id.slot, hook_server.barrier_stats(), hook_server.reported());
+                self.config.stats.tell(
+                    live.id.slot,
+                    hook_server.barrier_stats(),
+                    hook_server.reported(),
+                );
             }
         }
     }

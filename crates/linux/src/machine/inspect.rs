@@ -47,7 +47,7 @@ pub(super) struct Inspector {
     locks_pause: Nanos,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Watched {
     /// From when on to check whether it was stopped, or has ended; and when to wake up for it.
     stops_at: Nanos,
@@ -100,16 +100,11 @@ impl Inspector {
     /// Notes a started program. What it holds matters only if it takes turns.
     pub(super) fn expect(&mut self, id: ProgramId, now: Nanos, turns: bool) {
         let mut watched = Watched {
-            stops_at: now,
-            wakes_at: now,
             dependencies_at: if turns { now + FIRST } else { Nanos::NEVER },
             pause: FIRST,
-            dependencies: Dependencies::default(),
-            locks: BTreeMap::new(),
             threads_at: if turns { Nanos::NEVER } else { now },
             threads_pause: FIRST,
-            traced: false,
-            reported: false,
+            ..Watched::default()
         };
         watched.look_at_stops_after(now);
         self.watched.insert(id, watched);
@@ -188,14 +183,12 @@ impl Linux {
             let stops = now >= watched.stops_at && !hidden;
             // Inspections that are nearly due are done together.
             let holds = now + watched.pause / 10 >= watched.dependencies_at;
-            if stops {
-                watched.look_at_stops_after(now);
-            }
             if holds {
                 watched.dependencies_at = now + watched.pause;
                 watched.pause = (watched.pause * 3).min(LONGEST);
             }
             if stops {
+                watched.look_at_stops_after(now);
                 self.look_at_stops(id)?;
             }
             if holds {
@@ -295,7 +288,7 @@ impl Linux {
         let Some(live) = self.live.get(&id) else { return Ok(()) };
         let (dependencies, traced, threads) = self.dependencies_of(live, tables)?;
         self.inspector.saw_threads(id, threads);
-        let job = &self.jobs[usize::from(id.slot)];
+        let job = self.job(id);
         let forbidden = dependencies
             .forbid_freezing()
             .filter(|_| !job.freezable_for_sure && !self.run_cgroups.is_by_weight());
@@ -358,7 +351,7 @@ impl Linux {
             let first =
                 ids.iter().zip(&groups).find(|(_, other)| group.is_some() && *other == group);
             let group = first.map(|(first, _)| GroupId(first.slot));
-            if self.jobs[slot].grouped_by_user || self.inspector.groups[slot] == group {
+            if self.config.jobs[slot].grouped_by_user || self.inspector.groups[slot] == group {
                 continue;
             }
             self.inspector.groups[slot] = group;

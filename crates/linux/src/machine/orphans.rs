@@ -287,7 +287,7 @@ impl Linux {
         live.state = ExecutionState::Running;
         // A program that opens a session leads it.
         live.session.get_or_insert(main.pid);
-        self.inspector.expect(live.id, self.clock.now(), self.turns);
+        self.inspector.expect(live.id, self.clock.now(), self.config.turns);
         let settings = live.at_start;
         self.schedule(live, &settings)?;
         self.queue.push(Event { at, what: Happening::Started(live.id) });

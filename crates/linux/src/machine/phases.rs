@@ -15,7 +15,7 @@ impl Linux {
             return None;
         }
         let source = SampleClock::here();
-        let rings = self.cpus.len() * self.jobs.len();
+        let rings = self.cpus.len() * self.config.jobs.len();
         let opened = source.filter(|_| rings <= MOST_RINGS).map(|source| {
             Pointers::below(shim, &self.cpus, source).map_err(|error| error.to_string())
         });

@@ -110,8 +110,12 @@ impl Linux {
         self.observer.forget(live.id);
         // From now on its remaining processes get their requests.
         if let Some(hook_server) = live.hook_server.take() {
-            self.stats.tell(live.id.slot, hook_server.barrier_stats(), hook_server.reported());
-            self.stats.end(live.id.slot);
+            self.config.stats.tell(
+                live.id.slot,
+                hook_server.barrier_stats(),
+                hook_server.reported(),
+            );
+            self.config.stats.end(live.id.slot);
         }
         self.rest_states();
         if members.is_empty() {

@@ -23,7 +23,7 @@ use crate::safety::undo::Record;
 
 impl Linux {
     pub(super) fn start(&mut self, id: ProgramId, settings: Settings) -> Result<(), MachineError> {
-        if self.jobs[usize::from(id.slot)].origin == Origin::Child {
+        if self.job(id).origin == Origin::Child {
             return self.start_child(id, settings);
         }
         let own_share = settings.cpu_group == Some(true) || settings.turn.is_some();
@@ -32,7 +32,7 @@ impl Linux {
             Err(error) => return self.cannot_start(id, libc::EIO, &error.to_string()),
         };
         let by_mask = cgroups.cpuset.is_none();
-        let job = &self.jobs[usize::from(id.slot)];
+        let job = self.job(id);
         let mut order = job.order.clone();
         (order.born_in, order.cgroups) = (cgroups.born_in(), cgroups.procs());
         order.ignored = signals::ignored();
@@ -73,7 +73,7 @@ impl Linux {
             self.log.note(Record::Pinned { program: id, found: self.own_mask, set })?;
         }
         let events = self.observer.is_requested(id, Measure::Counters).then_some(Events::HARDWARE);
-        let events = self.count.or(events);
+        let events = self.config.count.or(events);
         live.counters = events.map(|events| Counters::below(prepared.shim(), events));
         live.pointers = self.sample_below(id, prepared.shim());
         self.observer.begin(id, prepared.shim(), true, &self.clock)?;
@@ -85,7 +85,7 @@ impl Linux {
         match prepared.start() {
             Ok(launched) => {
                 self.poll.add(launched.reports.as_fd(), key(id))?;
-                self.roots.set(id.slot, live.tree.shim.map_or(0, |shim| shim.pid));
+                self.config.roots.set(id.slot, live.tree.shim.map_or(0, |shim| shim.pid));
                 live.parent = Parent::Shim(launched);
                 self.live.insert(id, live);
                 Ok(())
@@ -216,8 +216,9 @@ impl Linux {
     }
 
     pub(super) fn bind(&mut self, live: &mut Live, settings: Settings) -> Result<(), MachineError> {
-        let nodes = self.topology.nodes(&settings.cpus.unwrap_or(self.cpus));
-        let nodes = Some(nodes).filter(|_| self.topology.nodes(&self.topology.all()).len() > 1);
+        let nodes = self.config.topology.nodes(&settings.cpus.unwrap_or(self.cpus));
+        let nodes = Some(nodes)
+            .filter(|_| self.config.topology.nodes(&self.config.topology.all()).len() > 1);
         let bound = live.binding(&self.proc, |pinning, place| {
             pinning.bind(settings.cpus, &self.cpus, nodes.as_deref(), place, &mut self.log)
         });
@@ -300,7 +301,7 @@ impl Linux {
             Signal::Kill => Raw::KILL,
         };
         // What ran before cosched came is never ended by it, whatever the engine is told.
-        if matches!(self.jobs[usize::from(live.id.slot)].origin, Origin::Running(_)) {
+        if matches!(self.job(live.id).origin, Origin::Running(_)) {
             return;
         }
         if let Err(errno) = live.tree.signal(&self.proc, raw, &[]) {

@@ -63,7 +63,7 @@ impl Linux {
         let members = live.tree.members(&self.proc);
         // A thread that ends meanwhile has nothing to count.
         let threads: Vec<i32> = threads(&members, &self.proc).into_iter().collect();
-        let events = self.count.unwrap_or(Events::HARDWARE);
+        let events = self.config.count.unwrap_or(Events::HARDWARE);
         live.counters = Some(Counters::of(&threads, events));
     }
 
