@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use cosched_linux::kernel::sched_attr::slice_supported;
+use cosched_linux::kernel::sched_attr::default_slice;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -48,7 +48,7 @@ fn refusal(place: &TempDir, arguments: &str) -> String {
 
 /// Whether this kernel has slices; prints a message if not.
 fn has_slices() -> bool {
-    let here = slice_supported().unwrap();
+    let here = default_slice().unwrap().is_some();
     if !here {
         eprintln!("skipped: this kernel has no slices per thread (Linux 6.12 has)");
     }

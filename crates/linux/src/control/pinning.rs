@@ -389,9 +389,9 @@ pub(crate) fn refusal(bound: Result<(), PinError>) -> Result<Option<Refusal>, Lo
 fn outcome<T>(result: Result<T, AffinityError>) -> Result<Option<T>, PinError> {
     match result {
         Ok(value) => Ok(Some(value)),
-        Err(AffinityError::Gone { .. }) => Ok(None),
-        Err(AffinityError::NotPermitted { .. }) => Err(PinError::Refused(Refusal::NotPermitted)),
-        Err(AffinityError::NoCpuLeft { .. }) => Err(PinError::Refused(Refusal::NoCpuLeft)),
+        Err(AffinityError::Gone(_)) => Ok(None),
+        Err(AffinityError::NotPermitted(_)) => Err(PinError::Refused(Refusal::NotPermitted)),
+        Err(AffinityError::NoCpuLeft(_)) => Err(PinError::Refused(Refusal::NoCpuLeft)),
         Err(_) => Err(PinError::Refused(Refusal::NotSupported)),
     }
 }

@@ -144,7 +144,7 @@ impl Scheduling {
         }
         match sched_attr::set(thread.pid, &target) {
             Ok(()) => self.remember(thread, found, shown),
-            Err(SchedError::Gone { .. }) => {}
+            Err(SchedError::Gone(_)) => {}
             Err(error) => note(refused, requested.aspect(), refusal(error)),
         }
         Ok(())
@@ -271,7 +271,7 @@ fn note(refused: &mut Vec<(Aspect, Refusal)>, aspect: Aspect, why: Refusal) {
 
 fn refusal(error: SchedError) -> Refusal {
     match error {
-        SchedError::NotPermitted { .. } => Refusal::NotPermitted,
+        SchedError::NotPermitted(_) => Refusal::NotPermitted,
         _ => Refusal::NotSupported,
     }
 }

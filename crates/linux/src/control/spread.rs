@@ -273,7 +273,7 @@ fn give_back(tid: i32, one: &Move) -> RestoreResult {
 }
 
 fn unless_gone(result: Result<(), AffinityError>) -> bool {
-    matches!(result, Ok(()) | Err(AffinityError::Gone { .. }))
+    matches!(result, Ok(()) | Err(AffinityError::Gone(_)))
 }
 
 /// The threads in a program's cgroup, without those in its own groups below.

@@ -17,29 +17,20 @@ pub use seen::VisibleMask;
 /// Why a thread's CPUs could not be read or set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AffinityError {
-    /// The thread has ended.
-    #[error("thread {tid} has ended")]
-    Gone {
-        /// Which thread.
-        tid: i32,
-    },
-    /// The thread belongs to another user.
+    /// The thread with this number has ended.
+    #[error("thread {0} has ended")]
+    Gone(i32),
+    /// The thread with this number belongs to another user.
     #[error(
-        "thread {tid} belongs to another user; its CPUs may be set by that user or with \
+        "thread {0} belongs to another user; its CPUs may be set by that user or with \
          CAP_SYS_NICE"
     )]
-    NotPermitted {
-        /// Which thread.
-        tid: i32,
-    },
-    /// None of the requested CPUs is online and in the thread's cpuset.
+    NotPermitted(i32),
+    /// None of the requested CPUs is online and in the cpuset of the thread with this number.
     #[error(
-        "thread {tid} may run on none of the wanted CPUs: they are offline or outside its cpuset"
+        "thread {0} may run on none of the wanted CPUs: they are offline or outside its cpuset"
     )]
-    NoCpuLeft {
-        /// Which thread.
-        tid: i32,
-    },
+    NoCpuLeft(i32),
     /// The kernel's masks are longer than [`CpuSet`].
     #[error("this kernel has more than the {MAX_CPUS} CPUs that cosched supports")]
     TooManyCpus,
@@ -59,9 +50,9 @@ impl From<AffinityError> for std::io::Error {
     /// The system's own error, for callers that use those.
     fn from(error: AffinityError) -> std::io::Error {
         let errno = match error {
-            AffinityError::Gone { .. } => Errno::SRCH,
-            AffinityError::NotPermitted { .. } => Errno::PERM,
-            AffinityError::NoCpuLeft { .. } | AffinityError::TooManyCpus => Errno::INVAL,
+            AffinityError::Gone(_) => Errno::SRCH,
+            AffinityError::NotPermitted(_) => Errno::PERM,
+            AffinityError::NoCpuLeft(_) | AffinityError::TooManyCpus => Errno::INVAL,
             AffinityError::Other { errno, .. } => errno,
         };
         errno.into()
@@ -75,7 +66,7 @@ impl From<AffinityError> for std::io::Error {
 pub fn get(tid: i32) -> Result<CpuSet, AffinityError> {
     match thread::sched_getaffinity(Pid::from_raw(tid)) {
         Ok(mask) => Ok((0..MAX_CPUS).filter(|cpu| mask.is_set(*cpu)).collect()),
-        Err(Errno::SRCH) => Err(AffinityError::Gone { tid }),
+        Err(Errno::SRCH) => Err(AffinityError::Gone(tid)),
         Err(Errno::INVAL) => Err(AffinityError::TooManyCpus),
         Err(errno) => Err(AffinityError::Other { action: "read", tid, errno }),
     }
@@ -90,9 +81,9 @@ pub fn set(tid: i32, cpus: &CpuSet) -> Result<(), AffinityError> {
     cpus.iter().for_each(|cpu| mask.set(cpu));
     match thread::sched_setaffinity(Pid::from_raw(tid), &mask) {
         Ok(()) => Ok(()),
-        Err(Errno::SRCH) => Err(AffinityError::Gone { tid }),
-        Err(Errno::PERM) => Err(AffinityError::NotPermitted { tid }),
-        Err(Errno::INVAL) => Err(AffinityError::NoCpuLeft { tid }),
+        Err(Errno::SRCH) => Err(AffinityError::Gone(tid)),
+        Err(Errno::PERM) => Err(AffinityError::NotPermitted(tid)),
+        Err(Errno::INVAL) => Err(AffinityError::NoCpuLeft(tid)),
         Err(errno) => Err(AffinityError::Other { action: "set", tid, errno }),
     }
 }
@@ -126,13 +117,13 @@ mod tests {
     fn no_cpu_at_all_is_refused_and_changes_nothing() {
         let before = get(0).unwrap();
         let refused = set(0, &CpuSet::EMPTY);
-        assert_eq!(refused, Err(AffinityError::NoCpuLeft { tid: 0 }));
+        assert_eq!(refused, Err(AffinityError::NoCpuLeft(0)));
         assert_eq!(get(0).unwrap(), before);
     }
 
     #[test]
     fn a_thread_that_is_not_there_is_gone() {
-        assert_eq!(get(GONE), Err(AffinityError::Gone { tid: GONE }));
-        assert_eq!(set(GONE, &CpuSet::first(1)), Err(AffinityError::Gone { tid: GONE }));
+        assert_eq!(get(GONE), Err(AffinityError::Gone(GONE)));
+        assert_eq!(set(GONE, &CpuSet::first(1)), Err(AffinityError::Gone(GONE)));
     }
 }

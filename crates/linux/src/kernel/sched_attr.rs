@@ -139,22 +139,14 @@ impl SchedAttr {
         SchedAttr {
             policy: class.policy,
             priority: class.priority,
-            nice: source(SchedAttr::has_nice_of).nice,
-            runtime: source(SchedAttr::has_slice_of).runtime,
+            nice: source(|given, now| given.shares(now, given.nice == now.nice)).nice,
+            runtime: source(|given, now| given.shares(now, given.runtime == now.runtime)).runtime,
             ..self
         }
     }
 
     fn has_class_of(&self, other: &SchedAttr) -> bool {
         (self.policy, self.priority) == (other.policy, other.priority)
-    }
-
-    fn has_nice_of(&self, other: &SchedAttr) -> bool {
-        self.shares(other, self.nice == other.nice)
-    }
-
-    fn has_slice_of(&self, other: &SchedAttr) -> bool {
-        self.shares(other, self.runtime == other.runtime)
     }
 
     /// A value that a class does not show is as it was when the thread entered that class.
@@ -170,22 +162,16 @@ impl SchedAttr {
 /// Why a thread's scheduling could not be read or set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SchedError {
-    /// The thread has ended.
-    #[error("thread {tid} has ended")]
-    Gone {
-        /// Which thread.
-        tid: i32,
-    },
-    /// Permission is missing.
+    /// The thread with this number has ended.
+    #[error("thread {0} has ended")]
+    Gone(i32),
+    /// Permission to change the thread with this number is missing.
     #[error(
-        "not permitted to change the scheduling of thread {tid}: it belongs to another user, or \
+        "not permitted to change the scheduling of thread {0}: it belongs to another user, or \
          its priority would rise, which takes CAP_SYS_NICE or a larger RLIMIT_NICE or \
          RLIMIT_RTPRIO"
     )]
-    NotPermitted {
-        /// Which thread.
-        tid: i32,
-    },
+    NotPermitted(i32),
     /// Another error.
     #[error("cannot {action} the scheduling of thread {tid}: {errno}")]
     Other {
@@ -270,14 +256,6 @@ pub fn default_slice() -> Result<Option<Nanos>, SchedError> {
     })
 }
 
-/// Whether this kernel has slices per thread, found by trying.
-///
-/// # Errors
-/// As [`default_slice`].
-pub fn slice_supported() -> Result<bool, SchedError> {
-    Ok(default_slice()?.is_some())
-}
-
 /// Tries something on a new thread that ends afterwards, so that there is nothing to restore.
 pub(crate) fn on_scratch_thread<T: Send>(
     attempt: impl FnOnce() -> Result<T, SchedError> + Send,
@@ -302,8 +280,8 @@ fn check(action: &'static str, tid: i32, result: libc::c_long) -> Result<(), Sch
     }
     let error = std::io::Error::last_os_error();
     match Errno::from_io_error(&error).unwrap_or(Errno::INVAL) {
-        Errno::SRCH => Err(SchedError::Gone { tid }),
-        Errno::PERM | Errno::ACCESS => Err(SchedError::NotPermitted { tid }),
+        Errno::SRCH => Err(SchedError::Gone(tid)),
+        Errno::PERM | Errno::ACCESS => Err(SchedError::NotPermitted(tid)),
         errno => Err(SchedError::Other { action, tid, errno }),
     }
 }
@@ -314,7 +292,7 @@ mod tests {
 
     /// Whether the test can go on; prints a message if not.
     fn slices_are_here() -> bool {
-        let here = slice_supported().unwrap();
+        let here = default_slice().unwrap().is_some();
         if !here {
             eprintln!("skipped: this kernel has no slices per thread (Linux 6.12 has)");
         }
@@ -360,7 +338,7 @@ mod tests {
     #[test]
     fn asking_whether_slices_work_changes_nothing() {
         let before = get(0).unwrap();
-        slice_supported().unwrap();
+        default_slice().unwrap();
         assert_eq!(get(0).unwrap(), before);
     }
 
@@ -379,7 +357,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_is_not_there_is_gone() {
-        assert_eq!(get(i32::MAX), Err(SchedError::Gone { tid: i32::MAX }));
+        assert_eq!(get(i32::MAX), Err(SchedError::Gone(i32::MAX)));
     }
 
     #[test]

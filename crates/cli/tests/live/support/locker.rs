@@ -3,7 +3,7 @@
 use std::process::Child;
 
 use cosched_linux::kernel::procfs::Proc;
-use cosched_linux::kernel::sched_attr::{self, SchedAttr, slice_supported};
+use cosched_linux::kernel::sched_attr::{self, SchedAttr, default_slice};
 use cosched_linux::process::tree::Process;
 
 use super::{Place, eventually, skip};
@@ -28,7 +28,7 @@ impl Locker {
 
     /// Whether this kernel has slices; prints a message if not.
     pub(crate) fn can_be_changed() -> bool {
-        let here = slice_supported().unwrap();
+        let here = default_slice().unwrap().is_some();
         if !here {
             skip("this kernel has no slices per thread (Linux 6.12 has)");
         }

@@ -337,8 +337,8 @@ impl<'a> Work<'a> {
                     self.done.attrs += usize::from(attr);
                     busy |= mask || attr;
                 }
-                Err(NotRestored::Mask(AffinityError::Gone { .. }))
-                | Err(NotRestored::Attr(SchedError::Gone { .. })) => {}
+                Err(NotRestored::Mask(AffinityError::Gone(_)))
+                | Err(NotRestored::Attr(SchedError::Gone(_))) => {}
                 Err(error) => {
                     self.done.failed.push(error);
                     self.hopeless.insert(thread);
