@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use cosched_page::{BarrierCounts, Hello, Page, Rule, SIZE};
+use cosched_page::{Hello, Page, Rule, SIZE};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -139,7 +139,7 @@ impl Client {
             }
             break;
         }
-        let request = self.shared.page().request();
+        let request = self.page().request();
         if request.number != self.heard && request.threads > 0 {
             self.heard = request.number;
             self.requested = request.threads;
@@ -152,20 +152,21 @@ impl Client {
     /// Sets the rule, which also answers a request. A process that cannot be notified reads the
     /// page by itself.
     pub(super) fn set(&mut self, rule: Rule) {
-        self.shared.page().set_rule(rule);
+        self.page().set_rule(rule);
         if std::mem::take(&mut self.waits) {
-            self.shared.page().answer(self.heard);
+            self.page().answer(self.heard);
             let _ = send(&self.socket, &[1], SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
         }
     }
 
-    pub(super) fn beat(&self, now: u64) {
-        self.shared.page().beat(now);
+    /// Its page. Counts in it may go back, if the process lies.
+    pub(super) fn page(&self) -> &Page {
+        self.shared.page()
     }
 
     /// The progress that it has reported. May go back, if it lies.
     pub(super) fn reported(&self) -> Reported {
-        let page = self.shared.page();
+        let page = self.page();
         let stats = page.barrier_stats();
         // Even where cosched has not requested that passages are counted, some of them may be.
         let passages = match page.passages() {
@@ -173,16 +174,6 @@ impl Client {
             counted => counted,
         };
         Reported { ticks: page.progress(), passages }
-    }
-
-    /// How many moves of its threads have begun; `None`: one is under way.
-    pub(super) fn moves(&self) -> Option<u32> {
-        self.shared.page().moves()
-    }
-
-    /// What its threads have done at barriers. May go back, if it lies.
-    pub(super) fn barrier_stats(&self) -> BarrierCounts {
-        self.shared.page().barrier_stats()
     }
 }
 

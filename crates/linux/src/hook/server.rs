@@ -121,7 +121,6 @@ pub struct HookServer {
     clients: BTreeMap<u64, Client>,
     next: u64,
     rule: Rule,
-    is_released: bool,
     connections: RateLimit,
     messages: RateLimit,
     /// Whether its processes sent too much.
@@ -155,7 +154,6 @@ impl HookServer {
             clients: BTreeMap::new(),
             next: LISTENER + 1,
             rule: uses.rule(),
-            is_released: false,
             connections: RateLimit::new(MOST_CONNECTIONS),
             messages: RateLimit::new(MOST_MESSAGES),
             is_flooded: false,
@@ -288,7 +286,7 @@ impl HookServer {
     fn dismiss(&mut self, key: u64) {
         if let Some(client) = self.clients.remove(&key) {
             self.reported = self.reported.plus(client.reported());
-            self.barrier_stats = self.barrier_stats + client.barrier_stats();
+            self.barrier_stats = self.barrier_stats + client.page().barrier_stats();
         }
     }
 
@@ -308,7 +306,6 @@ impl HookServer {
     /// without cosched.
     pub fn release(&mut self) {
         self.table = None;
-        self.is_released = true;
         self.set(Rule::default());
     }
 
@@ -320,7 +317,7 @@ impl HookServer {
     /// Notes that cosched is alive; `now` is in milliseconds of the monotonic clock. Input that was
     /// too much before is read from now on.
     pub fn beat(&mut self, now: u64) {
-        self.clients.values().for_each(|client| client.beat(now));
+        self.clients.values().for_each(|client| client.page().beat(now));
         // A process that cannot be read (there is no memory, say) gets its request.
         if self.connections.renew(now) {
             let _ = listen_to(&self.epoll, LISTENER, &self.listener);
@@ -332,19 +329,15 @@ impl HookServer {
 
     /// What the threads of all processes so far have done at barriers of cosched.
     pub fn barrier_stats(&self) -> BarrierCounts {
-        self.clients
-            .values()
-            .map(Client::barrier_stats)
-            .fold(self.barrier_stats, |sum, its| sum + its)
+        let of_each = self.clients.values().map(|client| client.page().barrier_stats());
+        of_each.fold(self.barrier_stats, |sum, its| sum + its)
     }
 
     /// How many moves of threads between CPUs have begun in the processes that are there; `None`:
     /// one is under way.
     pub fn moves(&self) -> Option<u32> {
-        self.clients
-            .values()
-            .map(Client::moves)
-            .try_fold(0, |sum: u32, its| Some(sum.wrapping_add(its?)))
+        let mut of_each = self.clients.values().map(|client| client.page().moves());
+        of_each.try_fold(0, |sum: u32, its| Some(sum.wrapping_add(its?)))
     }
 
     /// All reported progress.

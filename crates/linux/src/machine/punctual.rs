@@ -24,7 +24,7 @@ const HIGHEST_PRIORITY: i32 = -20;
 const LOWEST_REAL_TIME: u32 = 1;
 
 /// How cosched was originally scheduled, and how it is now.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Punctual {
     /// The scheduling of what it starts.
     found: Option<SchedAttr>,
@@ -37,7 +37,7 @@ impl Punctual {
     /// Makes the calling thread punctual, as far as it may.
     pub(super) fn begin() -> Punctual {
         let Some(found) = sched_attr::get(0).ok().filter(|attr| attr.policy.has_slices()) else {
-            return Punctual { found: None, own: None, undisturbed: None };
+            return Punctual::default();
         };
         let granted = |attr: &SchedAttr| sched_attr::set(0, attr).is_ok();
         let slice = SchedAttr { runtime: SHORTEST_SLICE, ..found.reset_on_fork() };
