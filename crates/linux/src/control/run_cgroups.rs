@@ -126,28 +126,25 @@ impl Role {
 
 /// The cgroups of one program.
 #[derive(Debug, Default)]
-pub struct ProgramCgroups {
-    /// The cgroup that freezes.
-    pub freezer: Option<Dir>,
-    /// The cgroup that binds.
-    pub cpuset: Option<Dir>,
-    /// The cgroup that has a share of the CPUs.
-    pub share: Option<Dir>,
+pub(crate) struct ProgramCgroups {
+    pub(crate) freezer: Option<Dir>,
+    pub(crate) cpuset: Option<Dir>,
+    pub(crate) share: Option<Dir>,
     /// All of these cgroups, each once.
-    pub all: Vec<Dir>,
+    pub(crate) all: Vec<Dir>,
 }
 
 impl ProgramCgroups {
     /// The cgroup in which the program's first process can start. Not one that binds: before Linux
     /// 6.3 the kernel forgot the CPUs of processes that start there.
-    pub fn born_in(&self) -> Option<PathBuf> {
+    pub(crate) fn born_in(&self) -> Option<PathBuf> {
         let can_bear =
             |dir: &&Dir| dir.version() == Version::V2 && self.cpuset.as_ref() != Some(*dir);
         self.all.iter().find(can_bear).map(|dir| dir.path().to_owned())
     }
 
     /// The `cgroup.procs` files of all others, into which the process has to write itself.
-    pub fn procs(&self) -> Vec<PathBuf> {
+    pub(crate) fn procs(&self) -> Vec<PathBuf> {
         let born_in = self.born_in();
         let others = self.all.iter().filter(|dir| Some(dir.path()) != born_in.as_deref());
         others.map(|dir| dir.path().join("cgroup.procs")).collect()
@@ -156,10 +153,7 @@ impl ProgramCgroups {
 
 impl RunCgroups {
     /// Chooses the backends and makes the run cgroups, with room for so many programs.
-    ///
-    /// # Errors
-    /// When a request cannot be met, or an available cgroup cannot be made.
-    pub fn prepare(
+    pub(crate) fn prepare(
         proc: &Proc,
         wishes: Wishes,
         programs: usize,
@@ -233,10 +227,7 @@ impl RunCgroups {
     }
 
     /// Makes the cgroups of a program. The run's are announced, so these need no announcement.
-    ///
-    /// # Errors
-    /// When one cannot be made.
-    pub fn cgroups_of(
+    pub(crate) fn cgroups_of(
         &self,
         id: ProgramId,
         own_share: bool,

@@ -69,10 +69,7 @@ impl FileError {
 }
 
 /// Reads a whole file; bytes that are not UTF-8 (thread names may have any) become `U+FFFD`.
-///
-/// # Errors
-/// When the system refuses.
-pub fn read(path: &Path) -> Result<String, FileError> {
+pub(crate) fn read(path: &Path) -> Result<String, FileError> {
     read_bytes(path).map(text).map_err(|source| FileError::io("read", path, source))
 }
 
@@ -93,10 +90,7 @@ fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Reads a file of one line. The kernel returns such a line whole, so that no second read is needed
 /// to find the end of the file.
-///
-/// # Errors
-/// When the system refuses.
-pub fn read_line(path: &Path) -> Result<String, FileError> {
+pub(crate) fn read_line(path: &Path) -> Result<String, FileError> {
     let mut file = File::open(path).map_err(|error| FileError::io("read", path, error))?;
     let mut bytes = Vec::with_capacity(USUAL_SIZE);
     let mut buffer = [0; USUAL_SIZE];
@@ -163,10 +157,7 @@ pub(crate) fn value_if_there<T: std::str::FromStr>(
 }
 
 /// Writes `text` into an existing file with a single `write`.
-///
-/// # Errors
-/// When the system refuses.
-pub fn write(path: &Path, text: &str) -> Result<(), FileError> {
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), FileError> {
     OpenOptions::new()
         .write(true)
         .open(path)
@@ -175,10 +166,7 @@ pub fn write(path: &Path, text: &str) -> Result<(), FileError> {
 }
 
 /// The entries of a folder that are named `prefix` and a number, ascending.
-///
-/// # Errors
-/// When the system refuses.
-pub fn numbered(folder: &Path, prefix: &str) -> Result<Vec<usize>, FileError> {
+pub(crate) fn numbered(folder: &Path, prefix: &str) -> Result<Vec<usize>, FileError> {
     let listed = |source| FileError::io("list", folder, source);
     let mut numbers = Vec::new();
     for entry in fs::read_dir(folder).map_err(listed)? {

@@ -65,7 +65,7 @@ pub struct Membership {
 /// How often the kernel has run a thread, and how long in total: while both stay, the thread does
 /// nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RunCount {
+pub(crate) struct RunCount {
     times: u64,
     nanoseconds: u64,
 }
@@ -220,10 +220,7 @@ impl Proc {
     }
 
     /// How often a thread was taken from a CPU, by itself or not.
-    ///
-    /// # Errors
-    /// When the thread is gone, or proc cannot be read.
-    pub fn switches(&self, pid: i32, tid: i32) -> Result<u64, FileError> {
+    pub(crate) fn switches(&self, pid: i32, tid: i32) -> Result<u64, FileError> {
         let path = self.folder(pid).join(format!("task/{tid}/status"));
         let status = files::read(&path)?;
         let count = |field: &str| -> Option<u64> { status_field(&status, field)?.parse().ok() };
@@ -249,7 +246,7 @@ impl Proc {
 
     /// How often the kernel has run a thread; `None`: the thread has ended, or the kernel keeps no
     /// such account.
-    pub fn runs(&self, tid: i32) -> Option<RunCount> {
+    pub(crate) fn runs(&self, tid: i32) -> Option<RunCount> {
         let text = files::read_line(&self.folder(tid).join("schedstat")).ok()?;
         let mut numbers = text.split_ascii_whitespace().map(|word| word.parse().ok());
         let (nanoseconds, _waited, times) = (numbers.next()??, numbers.next()?, numbers.next()??);
@@ -264,10 +261,7 @@ impl Proc {
     }
 
     /// How long a thread was ready and had no CPU.
-    ///
-    /// # Errors
-    /// When the thread is gone, or the kernel keeps no such account.
-    pub fn run_delay(&self, pid: i32, tid: i32) -> Result<Nanos, FileError> {
+    pub(crate) fn run_delay(&self, pid: i32, tid: i32) -> Result<Nanos, FileError> {
         let path = self.folder(pid).join(format!("task/{tid}/schedstat"));
         let text = files::read_line(&path)?;
         let delay = text.split_whitespace().nth(1).and_then(|word| word.parse().ok());

@@ -75,10 +75,7 @@ pub(crate) fn is_ignored(signal: i32) -> bool {
 }
 
 /// Ignores a signal in this process.
-///
-/// # Errors
-/// For signals that cannot be ignored (KILL and STOP).
-pub fn ignore(signal: Signal) -> io::Result<()> {
+pub(crate) fn ignore(signal: Signal) -> io::Result<()> {
     // SAFETY: SIG_IGN is no function, so no code of ours can run in a handler.
     unsafe { handle(signal.as_raw(), libc::SIG_IGN) }
 }
