@@ -168,7 +168,7 @@ impl Dir {
 
     /// The child that [`Dir::try_in_child`] makes. A caller that can be killed meanwhile announces
     /// it in the undo log.
-    pub fn probe(&self) -> Dir {
+    pub(crate) fn probe(&self) -> Dir {
         self.child(&probe_name())
     }
 

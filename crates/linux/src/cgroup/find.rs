@@ -52,10 +52,7 @@ impl Hierarchies {
     }
 
     /// Finds the trees of a process. Its cgroups then stand for the caller's own.
-    ///
-    /// # Errors
-    /// When it has ended, or its data cannot be read.
-    pub fn of(pid: i32, proc: &Proc) -> Result<Hierarchies, FileError> {
+    pub(crate) fn of(pid: i32, proc: &Proc) -> Result<Hierarchies, FileError> {
         Hierarchies::in_folder(&proc.folder(pid), proc)
     }
 

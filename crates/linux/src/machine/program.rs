@@ -26,7 +26,6 @@ pub(super) struct Live {
     pub(super) freezer: Freezer,
     /// Its CPU group's weight, where programs take turns by weight.
     pub(super) weight: Option<WeightSwitch>,
-    /// Its part in these turns.
     pub(super) turn: Option<Turn>,
     pub(super) pinning: Pinning,
     pub(super) scheduling: Scheduling,
@@ -42,13 +41,11 @@ pub(super) struct Live {
     pub(super) parent: Parent,
     /// The session that it was started in; `None` until a program that opens one has started.
     pub(super) session: Option<i32>,
-    /// What counts its instructions and cache misses, if anything does.
     pub(super) counters: Option<Counters>,
     /// What looks where in its code it is, if anything does.
     pub(super) pointers: Option<Pointers>,
     /// Where its processes come to, if it has the hook inside.
     pub(super) hook_server: Option<HookServer>,
-    /// How its command ended, once it has.
     pub(super) ended: Option<CommandEnd>,
     /// Whether its last process is known to have ended.
     pub(super) gone: bool,
