@@ -6,13 +6,13 @@
 //!
 //! - **v2** is one tree. Freezing (`cgroup.freeze`) is in every cgroup except the root. `cpuset`
 //!   and `cpu` are there only where each ancestor enables them, by `cgroup.subtree_control`, and a
-//!   cgroup that enables controllers may hold no process itself ([`enable_controller`]).
+//!   cgroup that enables controllers may hold no process itself (`enable_controller`).
 //! - **v1** is one tree per controller (or per few). `freezer` has its own file format; `cpuset`
 //!   groups start empty and take no process before CPUs and memory nodes are named.
 //!
 //! The parts: [`Hierarchies`] finds the trees and the caller's own place in each. [`Dir`] is one
-//! folder. [`FreezeSwitch`] freezes and thaws one on the hot path. [`WeightSwitch`] gives one its
-//! weight. [`bind_to`] fills a cpuset. [`enable_controller`] enables a controller for children.
+//! folder. [`FreezeSwitch`] freezes and thaws one on the hot path. `WeightSwitch` gives one its
+//! weight. `bind_to` fills a cpuset. `enable_controller` enables a controller for children.
 //! [`name_of`] is the name of a program's cgroup, so that the process that undoes a run finds it.
 
 mod controllers;

@@ -5,11 +5,11 @@
 //! up to thousands of times a second: is this thread still running? The `procfs` crate answers the
 //! first kind well, but reads and parses whole files into new memory on every call. A few lines
 //! parse the few fields that are needed. Both kinds are therefore served here, from one parser, and
-//! the second without allocating ([`StateReader`]).
+//! the second without allocating (`StateReader`).
 //!
 //! Data may be old by the time it is used. A process that has ended shows as an error for which
 //! [`FileError::is_gone`] holds. A number that was given to another process is recognised by its
-//! start time ([`Proc::is_same`]).
+//! start time (`Proc::is_same`).
 
 mod cpu_load;
 mod stat;

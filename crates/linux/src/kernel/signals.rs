@@ -159,7 +159,8 @@ pub fn set_in(command: &mut Command, ignored: Vec<i32>) -> &mut Command {
     unsafe { command.pre_exec(set) }
 }
 
-/// Blocks no signal; the rest stays as it is. As safe between `fork` and `exec` as [`reset`].
+/// Blocks no signal; the rest stays as it is. Allocates nothing and takes no lock, so it may run
+/// between `fork` and `exec`.
 ///
 /// # Errors
 /// When the kernel refuses to change the mask.
