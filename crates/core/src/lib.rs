@@ -48,7 +48,7 @@ pub use policy::{Policy, World};
 pub use program::{
     Counts, Exit, GroupId, MaskOwner, Molding, Profile, Program, ProgramState, Thread, Usage,
 };
-pub use reason::{Reason, Says, Value, Why, Words};
+pub use reason::{Reason, Says, Value, Why, Wording, Words};
 pub use sample::{Arena, IpBin, LockShare, MachineSample, Measure, Quality, Sample};
 pub use speedup::Speedup;
 pub use time::{Nanos, parse_duration};

@@ -149,25 +149,44 @@ pub enum Says {
     Nothing,
 }
 
-/// The words of a reason: how people see it.
+/// A reason that has words.
 pub trait Words {
+    /// How people see it.
+    fn words(&self) -> Wording;
+}
+
+/// The words of a reason: how people see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wording {
     /// What holds for every reason of its kind, as a clause without figures.
-    fn in_general(&self) -> Cow<'static, str>;
-
-    /// The figures of this case, if it has any.
-    fn figures(&self) -> Option<String> {
-        None
-    }
-
+    pub in_general: Cow<'static, str>,
     /// The reason in two or three words, for a narrow column. It has no figures, since there is no
     /// room to say from when they are, unless they hold until the next reason.
-    fn brief(&self) -> Cow<'static, str> {
-        self.in_general()
+    pub brief: Cow<'static, str>,
+    /// The figures of this case, if it has any.
+    pub figures: Option<String>,
+    /// What it says of its program.
+    pub says: Says,
+}
+
+impl Wording {
+    /// The words of a reason without figures, which says that its program runs.
+    pub fn new(
+        in_general: impl Into<Cow<'static, str>>,
+        brief: impl Into<Cow<'static, str>>,
+    ) -> Wording {
+        let (in_general, brief) = (in_general.into(), brief.into());
+        Wording { in_general, brief, figures: None, says: Says::Runs }
     }
 
-    /// What it says of its program.
-    fn says(&self) -> Says {
-        Says::Runs
+    /// These words, with figures.
+    pub fn figures(self, figures: impl Into<Option<String>>) -> Wording {
+        Wording { figures: figures.into(), ..self }
+    }
+
+    /// These words of a reason that says something else.
+    pub fn says(self, says: Says) -> Wording {
+        Wording { says, ..self }
     }
 }
 
@@ -195,8 +214,8 @@ mod tests {
     }
 
     impl Words for Own {
-        fn in_general(&self) -> Cow<'static, str> {
-            "some".into()
+        fn words(&self) -> Wording {
+            Wording::new("some", "some")
         }
     }
 

@@ -4,9 +4,7 @@
 //! [descriptor](crate::Descriptor). All policies share [`SharedReason`]. Codes name reasons of all
 //! policies, so no two enums have the same one: a test checks that.
 
-use std::borrow::Cow;
-
-use cosched_core::{Says, Why, Words};
+use cosched_core::{Says, Why, Wording};
 
 pub use crate::auto::{AutoReason, Mode, ReasonCode};
 pub use crate::common::reasons::SharedReason;
@@ -23,39 +21,23 @@ use crate::kind::Kind;
 
 /// The words of a recorded reason. A reason that no policy has is shown as its code and fields: it
 /// is of an earlier or newer version of cosched.
-pub fn words(why: &Why) -> Box<dyn Words> {
-    let unknown = || Box::new(Unknown(why.clone())) as Box<dyn Words>;
-    sets().find_map(|set| (set.read)(why)).unwrap_or_else(unknown)
+pub fn words(why: &Why) -> Wording {
+    sets().find_map(|set| (set.words)(why)).unwrap_or_else(|| {
+        let code = why.code();
+        let fields: Vec<String> =
+            why.fields().map(|(name, value)| format!("{name} {value}")).collect();
+        let in_general =
+            format!("another version of cosched has the reason '{code}', which this one lacks");
+        Wording::new(in_general, code.to_owned())
+            .figures((!fields.is_empty()).then(|| fields.join(", ")))
+            .says(Says::Nothing)
+    })
 }
 
 /// The reasons that policies share, and those of each policy.
 fn sets() -> impl Iterator<Item = ReasonSet> {
     let of_policies = Kind::ALL.into_iter().flat_map(|kind| kind.descriptor().reasons);
     std::iter::once(ReasonSet::of::<SharedReason>()).chain(of_policies.copied())
-}
-
-/// A reason that no policy of this version has.
-struct Unknown(Why);
-
-impl Words for Unknown {
-    fn in_general(&self) -> Cow<'static, str> {
-        let code = self.0.code();
-        format!("another version of cosched has the reason '{code}', which this one lacks").into()
-    }
-
-    fn figures(&self) -> Option<String> {
-        let fields = self.0.fields().map(|(name, value)| format!("{name} {value}"));
-        let fields: Vec<String> = fields.collect();
-        (!fields.is_empty()).then(|| fields.join(", "))
-    }
-
-    fn brief(&self) -> Cow<'static, str> {
-        self.0.code().to_owned().into()
-    }
-
-    fn says(&self) -> Says {
-        Says::Nothing
-    }
 }
 
 #[cfg(test)]
@@ -84,11 +66,11 @@ mod tests {
 
     #[test]
     fn reasons_of_all_policies_are_found_by_their_codes() {
-        let general = |why: Why| words(&why).in_general().into_owned();
+        let general = |why: Why| words(&why).in_general.into_owned();
         assert_eq!(general(SharedReason::InGang.into()), "it has its turn");
         let limits = Why::from(LimitReason::TriesThreads { threads: 2, requested: 4 });
-        assert_eq!(words(&limits).says(), Says::Threads);
-        assert_eq!(words(&limits).brief(), "tries 2 threads");
+        assert_eq!(words(&limits).says, Says::Threads);
+        assert_eq!(words(&limits).brief, "tries 2 threads");
         assert_eq!(general(AutoReason::HardlyRuns.into()).find("CPU time"), Some(19));
     }
 
@@ -96,10 +78,10 @@ mod tests {
     fn an_unknown_reason_is_shown_as_its_code_and_fields() {
         let why = Why::new("looks-back").with("moment", 5_u16).with("share", 0.5);
         let words = words(&why);
-        assert!(words.in_general().contains("'looks-back'"));
-        assert_eq!(words.figures().as_deref(), Some("moment 5, share 0.5"));
-        assert_eq!((words.brief().as_ref(), words.says()), ("looks-back", Says::Nothing));
+        assert!(words.in_general.contains("'looks-back'"));
+        assert_eq!(words.figures.as_deref(), Some("moment 5, share 0.5"));
+        assert_eq!((words.brief.as_ref(), words.says), ("looks-back", Says::Nothing));
         let damaged = Why::new("queued").with("ahead", 0.5);
-        assert_eq!(super::words(&damaged).brief(), "queued");
+        assert_eq!(super::words(&damaged).brief, "queued");
     }
 }

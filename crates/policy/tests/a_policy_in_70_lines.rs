@@ -20,13 +20,11 @@
 //! };
 //! ```
 
-use std::borrow::Cow;
-
 use cosched_core::engine::{Limits, ProgramSetup, Repeat, Setup};
 use cosched_core::fake::Fake;
 use cosched_core::{
     Cause, Engine, GroupId, Nanos, Plan, Policy, Profile, Program, ProgramId, Settings, Step,
-    Topology, Why, Words, World,
+    Topology, Why, Wording, Words, World,
 };
 use serde::{Deserialize, Serialize};
 
@@ -37,8 +35,8 @@ enum ShortestReason {
 }
 
 impl Words for ShortestReason {
-    fn in_general(&self) -> Cow<'static, str> {
-        "it is the shortest program that is there, or in its group".into()
+    fn words(&self) -> Wording {
+        Wording::new("it is the shortest program that is there, or in its group", "shortest")
     }
 }
 

@@ -120,7 +120,7 @@ impl<'a> History<'a> {
                 // A damaged file may name programs that it does not have.
                 let Some(id) = reason.program else { continue };
                 let Some(list) = sent.get_mut(usize::from(id.slot)) else { continue };
-                let says = words(&reason.why).says();
+                let says = words(&reason.why).says;
                 if says != Says::Threads {
                     let (at, why) = (nanos(decision.at_seconds), &reason.why);
                     list.push(Sent { at, generation: id.generation, why, says });

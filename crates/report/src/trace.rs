@@ -213,7 +213,7 @@ fn decision_in_words(history: &History<'_>, reasons: &[Reason]) -> (String, Vec<
             Some(name) => notes.push(note(name, text)),
             None => notes.push(note("the plan", text)),
         }
-        if runs(spoken(&reason.why).says()) == Some(true) {
+        if runs(spoken(&reason.why).says) == Some(true) {
             running.extend(name.cloned());
         }
     }

@@ -20,9 +20,9 @@ use crate::detached;
 /// brackets.
 pub fn reason(why: &Why) -> String {
     let words = words(why);
-    match words.figures() {
-        Some(figures) => format!("{} ({figures})", words.in_general()),
-        None => words.in_general().into_owned(),
+    match words.figures {
+        Some(figures) => format!("{} ({figures})", words.in_general),
+        None => words.in_general.into_owned(),
     }
 }
 
@@ -30,22 +30,22 @@ pub fn reason(why: &Why) -> String {
 /// stay in force. Their figures are from that time.
 pub fn earlier_reason(why: &Why, at: Nanos) -> String {
     let words = words(why);
-    match words.figures() {
+    match words.figures {
         Some(figures) => {
-            format!("{} (when decided at {}: {figures})", words.in_general(), instant(at))
+            format!("{} (when decided at {}: {figures})", words.in_general, instant(at))
         }
-        None => words.in_general().into_owned(),
+        None => words.in_general.into_owned(),
     }
 }
 
 /// A reason without figures. All reasons of a kind have the same words.
 pub fn in_general(why: &Why) -> Cow<'static, str> {
-    words(why).in_general()
+    words(why).in_general
 }
 
 /// A reason in two or three words, for a narrow column.
 pub fn brief(why: &Why) -> Cow<'static, str> {
-    words(why).brief()
+    words(why).brief
 }
 
 /// How much of the CPUs a run used, as a clause that begins with a comma. Nothing where that is not

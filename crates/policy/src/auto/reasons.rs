@@ -1,9 +1,7 @@
 //! The reasons of `auto`, and their words.
 
-use std::borrow::Cow;
-
 use cosched_core::format::span;
-use cosched_core::{Nanos, Says, Words};
+use cosched_core::{Nanos, Says, Wording, Words};
 use serde::{Deserialize, Serialize};
 
 use super::choice::{Mode, ReasonCode};
@@ -45,21 +43,9 @@ pub enum AutoReason {
 }
 
 impl Words for AutoReason {
-    fn in_general(&self) -> Cow<'static, str> {
-        let words = match self {
-            AutoReason::Chosen { mode, reason_code, .. } => chosen(*mode, *reason_code),
-            AutoReason::SoloProbes { .. } => {
-                "solo probe: each program runs by itself for a moment, to measure how many CPUs \
-                 it uses"
-            }
-            AutoReason::HardlyRuns => "it uses hardly any CPU time, so it always runs",
-        };
-        words.into()
-    }
-
-    fn figures(&self) -> Option<String> {
+    fn words(&self) -> Wording {
         match *self {
-            AutoReason::Chosen { corun, gangs, explored, .. } => {
+            AutoReason::Chosen { mode, reason_code, corun, gangs, explored } => {
                 let turns =
                     gangs.map_or(String::new(), |cpus| format!(", {cpus:.2} when taking turns"));
                 let busy =
@@ -67,30 +53,25 @@ impl Words for AutoReason {
                 let cost = Some(explored).filter(|cost| *cost > Nanos::ZERO);
                 let cost = cost.map(|cost| format!("measuring has cost {} so far", span(cost)));
                 let figures: Vec<String> = busy.into_iter().chain(cost).collect();
-                (!figures.is_empty()).then(|| figures.join("; "))
+                let brief = match mode {
+                    Mode::Corun => "running together",
+                    Mode::Gangs => "taking turns",
+                    Mode::Earlier => "unknown mode",
+                };
+                Wording::new(chosen(mode, reason_code), brief)
+                    .figures((!figures.is_empty()).then(|| figures.join("; ")))
+                    .says(Says::Nothing)
             }
-            AutoReason::SoloProbes { length, probes } => {
-                Some(format!("{probes} times {}", span(length)))
+            AutoReason::SoloProbes { length, probes } => Wording::new(
+                "solo probe: each program runs by itself for a moment, to measure how many CPUs \
+                 it uses",
+                "solo probes",
+            )
+            .figures(format!("{probes} times {}", span(length)))
+            .says(Says::Nothing),
+            AutoReason::HardlyRuns => {
+                Wording::new("it uses hardly any CPU time, so it always runs", "almost idle")
             }
-            AutoReason::HardlyRuns => None,
-        }
-    }
-
-    fn brief(&self) -> Cow<'static, str> {
-        let words = match self {
-            AutoReason::Chosen { mode: Mode::Corun, .. } => "running together",
-            AutoReason::Chosen { mode: Mode::Gangs, .. } => "taking turns",
-            AutoReason::Chosen { mode: Mode::Earlier, .. } => "unknown mode",
-            AutoReason::SoloProbes { .. } => "solo probes",
-            AutoReason::HardlyRuns => "almost idle",
-        };
-        words.into()
-    }
-
-    fn says(&self) -> Says {
-        match self {
-            AutoReason::HardlyRuns => Says::Runs,
-            AutoReason::Chosen { .. } | AutoReason::SoloProbes { .. } => Says::Nothing,
         }
     }
 }

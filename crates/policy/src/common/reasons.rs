@@ -1,19 +1,17 @@
 //! The reasons that several policies give.
 
-use std::borrow::Cow;
-
 use cosched_core::format::{
     count, misses_per_kilo_instruction, of_requested, place, planned, span,
 };
-use cosched_core::{Nanos, Says, Why, Words};
+use cosched_core::{Nanos, Says, Why, Wording, Words};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// An enum of reasons.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReasonSet {
-    /// Reads a recorded reason; `None` if it is not one of these.
-    pub(crate) read: fn(&Why) -> Option<Box<dyn Words>>,
+    /// The words of a recorded reason; `None` if it is not one of these.
+    pub(crate) words: fn(&Why) -> Option<Wording>,
     /// The name of the enum, and the codes of its reasons with their earlier names.
     #[cfg(test)]
     pub(crate) codes: fn() -> (&'static str, Vec<String>),
@@ -23,15 +21,11 @@ impl ReasonSet {
     /// The reasons of an enum.
     pub(crate) const fn of<T: Words + DeserializeOwned + 'static>() -> ReasonSet {
         ReasonSet {
-            read: read::<T>,
+            words: |why| why.read::<T>().map(|own| own.words()),
             #[cfg(test)]
             codes: codes::<T>,
         }
     }
-}
-
-fn read<T: Words + DeserializeOwned + 'static>(why: &Why) -> Option<Box<dyn Words>> {
-    why.read::<T>().map(|own| Box::new(own) as Box<dyn Words>)
 }
 
 /// What the error for an unknown code names, each in backquotes after the code itself.
@@ -106,88 +100,61 @@ pub enum SharedReason {
 }
 
 impl Words for SharedReason {
-    fn in_general(&self) -> Cow<'static, str> {
-        let words = match self {
-            SharedReason::LeftToKernel => "the policy leaves scheduling to the kernel",
-            SharedReason::Turn => "it has its turn, which lasts until it ends",
-            SharedReason::Queued { .. } => "it is queued for its turn",
-            SharedReason::Quantum { .. } => "a quantum begins",
-            SharedReason::InGang => "it has its turn",
-            SharedReason::OtherGang { .. } => "it is another program's turn",
-            SharedReason::Backfills => "backfill: it fits into CPUs that this quantum leaves idle",
-            SharedReason::Filler => "it gets the CPU time that the programs in turn leave idle",
-            SharedReason::NeverFrozen => "it must never be paused",
-            SharedReason::QuantumShortened { .. } => {
-                "quanta are shortened, so that no program is paused for longer than allowed"
+    fn words(&self) -> Wording {
+        match *self {
+            SharedReason::LeftToKernel => {
+                Wording::new("the policy leaves scheduling to the kernel", "left to the kernel")
             }
-            SharedReason::Molded { .. } => {
-                "it was started with fewer threads, because solo times show that the last program \
-                 then ends sooner"
+            SharedReason::Turn => {
+                Wording::new("it has its turn, which lasts until it ends", "its turn")
             }
-            SharedReason::Spread { .. } => "memory-bound: its threads are spread over caches",
-        };
-        words.into()
-    }
-
-    fn figures(&self) -> Option<String> {
-        Some(match *self {
-            SharedReason::Queued { ahead: 0 } => "it is first in the queue".to_owned(),
-            SharedReason::Queued { ahead } => {
-                format!("{} ahead of it in the queue", count(ahead.into(), "program", "programs"))
-            }
+            SharedReason::Queued { ahead } => Wording::new("it is queued for its turn", "queued")
+                .figures(match ahead {
+                    0 => "it is first in the queue".to_owned(),
+                    _ => {
+                        let programs = count(ahead.into(), "program", "programs");
+                        format!("{programs} ahead of it in the queue")
+                    }
+                })
+                .says(Says::Waits),
             SharedReason::Quantum { round, gang, gangs, length } => {
-                format!("{}, {}", place(round, gang, gangs), planned(length))
+                Wording::new("a quantum begins", "quantum")
+                    .figures(format!("{}, {}", place(round, gang, gangs), planned(length)))
+                    .says(Says::Nothing)
             }
+            SharedReason::InGang => Wording::new("it has its turn", "in gang"),
             SharedReason::OtherGang { gang } => {
-                format!("it is in gang {}", u32::from(gang) + 1)
+                Wording::new("it is another program's turn", "other gang")
+                    .figures(format!("it is in gang {}", u32::from(gang) + 1))
+                    .says(Says::Waits)
             }
-            SharedReason::QuantumShortened { requested, given } => {
-                format!("{} instead of {}", span(given), span(requested))
+            SharedReason::Backfills => Wording::new(
+                "backfill: it fits into CPUs that this quantum leaves idle",
+                "backfill",
+            ),
+            SharedReason::Filler => Wording::new(
+                "it gets the CPU time that the programs in turn leave idle",
+                "fills idle CPU time",
+            ),
+            SharedReason::NeverFrozen => Wording::new("it must never be paused", "never paused"),
+            SharedReason::QuantumShortened { requested, given } => Wording::new(
+                "quanta are shortened, so that no program is paused for longer than allowed",
+                "quantum shortened",
+            )
+            .figures(format!("{} instead of {}", span(given), span(requested)))
+            .says(Says::Nothing),
+            SharedReason::Molded { threads, requested } => Wording::new(
+                "it was started with fewer threads, because solo times show that the last program \
+                 then ends sooner",
+                format!("started with {threads} of {requested} threads"),
+            )
+            .figures(of_requested(threads, requested))
+            .says(Says::Nothing),
+            SharedReason::Spread { misses } => {
+                Wording::new("memory-bound: its threads are spread over caches", "spread")
+                    .figures(misses_per_kilo_instruction(misses))
+                    .says(Says::Nothing)
             }
-            SharedReason::Molded { threads, requested } => of_requested(threads, requested),
-            SharedReason::Spread { misses } => misses_per_kilo_instruction(misses),
-            SharedReason::LeftToKernel
-            | SharedReason::Turn
-            | SharedReason::InGang
-            | SharedReason::Backfills
-            | SharedReason::Filler
-            | SharedReason::NeverFrozen => return None,
-        })
-    }
-
-    fn brief(&self) -> Cow<'static, str> {
-        let words = match self {
-            SharedReason::LeftToKernel => "left to the kernel",
-            SharedReason::Turn => "its turn",
-            SharedReason::Queued { .. } => "queued",
-            SharedReason::Quantum { .. } => "quantum",
-            SharedReason::InGang => "in gang",
-            SharedReason::OtherGang { .. } => "other gang",
-            SharedReason::Backfills => "backfill",
-            SharedReason::Filler => "fills idle CPU time",
-            SharedReason::NeverFrozen => "never paused",
-            SharedReason::QuantumShortened { .. } => "quantum shortened",
-            SharedReason::Molded { threads, requested } => {
-                return format!("started with {threads} of {requested} threads").into();
-            }
-            SharedReason::Spread { .. } => "spread",
-        };
-        words.into()
-    }
-
-    fn says(&self) -> Says {
-        match self {
-            SharedReason::LeftToKernel
-            | SharedReason::Turn
-            | SharedReason::InGang
-            | SharedReason::Backfills
-            | SharedReason::Filler
-            | SharedReason::NeverFrozen => Says::Runs,
-            SharedReason::Queued { .. } | SharedReason::OtherGang { .. } => Says::Waits,
-            SharedReason::Quantum { .. }
-            | SharedReason::QuantumShortened { .. }
-            | SharedReason::Molded { .. }
-            | SharedReason::Spread { .. } => Says::Nothing,
         }
     }
 }

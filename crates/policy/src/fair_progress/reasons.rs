@@ -1,9 +1,7 @@
 //! The reasons of `fair-progress`, and their words.
 
-use std::borrow::Cow;
-
 use cosched_core::format::{count, percent, span};
-use cosched_core::{Advance, Nanos, Output, Says, Words};
+use cosched_core::{Advance, Nanos, Output, Says, Wording, Words};
 use serde::{Deserialize, Serialize};
 
 /// A reason of `fair-progress`.
@@ -60,65 +58,42 @@ impl FairReason {
 }
 
 impl Words for FairReason {
-    fn in_general(&self) -> Cow<'static, str> {
-        let words = match self {
-            FairReason::LeastProgress { .. } => "it is furthest behind of the programs that fit",
-            FairReason::MoreProgress { .. } => "it is further ahead than the programs that run",
-            FairReason::Trained { .. } => {
-                "its solo speed is being measured, with little interference"
-            }
-            FairReason::WithTrained => {
-                "the solo speed of another program is being measured, and this one fits with it"
-            }
-            FairReason::AwaitsTraining => {
-                "the solo speed of another program is being measured, and this one does not fit"
-            }
-        };
-        words.into()
-    }
-
-    fn figures(&self) -> Option<String> {
+    fn words(&self) -> Wording {
         match *self {
             FairReason::LeastProgress { progress, coverage, slowdown } => {
                 let known = format!("solo speed known for {} of its quanta", percent(coverage));
-                Some(format!("{}{}, {known}", work(progress), slowed(slowdown)))
+                Wording::new("it is furthest behind of the programs that fit", "furthest behind")
+                    .figures(format!("{}, {known}", done(progress, slowdown)))
             }
             FairReason::MoreProgress { progress, slowdown } => {
-                Some(format!("{}{}", work(progress), slowed(slowdown)))
+                Wording::new("it is further ahead than the programs that run", "further ahead")
+                    .figures(done(progress, slowdown))
+                    .says(Says::Waits)
             }
             FairReason::Trained { sequential, idle } => {
                 let how = if sequential { "several quanta" } else { "one expected phase" };
-                Some(format!("for {how}; {} left idle", count(idle.into(), "CPU", "CPUs")))
+                Wording::new(
+                    "its solo speed is being measured, with little interference",
+                    "in training",
+                )
+                .figures(format!("for {how}; {} left idle", count(idle.into(), "CPU", "CPUs")))
             }
-            FairReason::WithTrained | FairReason::AwaitsTraining => None,
-        }
-    }
-
-    fn brief(&self) -> Cow<'static, str> {
-        let words = match self {
-            FairReason::LeastProgress { .. } => "furthest behind",
-            FairReason::MoreProgress { .. } => "further ahead",
-            FairReason::Trained { .. } => "in training",
-            FairReason::WithTrained => "fits training",
-            FairReason::AwaitsTraining => "awaits training",
-        };
-        words.into()
-    }
-
-    fn says(&self) -> Says {
-        match self {
-            FairReason::MoreProgress { .. } | FairReason::AwaitsTraining => Says::Waits,
-            _ => Says::Runs,
+            FairReason::WithTrained => Wording::new(
+                "the solo speed of another program is being measured, and this one fits with it",
+                "fits training",
+            ),
+            FairReason::AwaitsTraining => Wording::new(
+                "the solo speed of another program is being measured, and this one does not fit",
+                "awaits training",
+            )
+            .says(Says::Waits),
         }
     }
 }
 
-/// The work of a program, as the time that it takes without co-runners.
-fn work(solo: Nanos) -> String {
-    format!("{} of solo time done", span(solo))
-}
-
-/// By how much a program was slowed down, as a clause that begins with a comma.
-fn slowed(slowdown: Option<f64>) -> String {
-    slowdown.map_or(String::new(), |slowdown| format!(", slowdown {slowdown:.2} since it arrived"))
+/// The work of a program, as the time that it takes without co-runners, and by how much it was
+/// slowed down.
+fn done(solo: Nanos, slowdown: Option<f64>) -> String {
+    let slowed = slowdown.map(|slowdown| format!(", slowdown {slowdown:.2} since it arrived"));
+    format!("{} of solo time done{}", span(solo), slowed.unwrap_or_default())
 }

@@ -379,7 +379,7 @@ fn no_training_where_a_disturbing_program_always_runs() {
 
 /// The reasons in the latest plan why these programs wait.
 fn waits(bench: &Bench) -> Vec<(u16, Why)> {
-    let is_wait = |why: &Why| words(why).says() == Says::Waits;
+    let is_wait = |why: &Why| words(why).says == Says::Waits;
     let reasons = bench.lab.plan.reasons.iter().filter(|reason| is_wait(&reason.why));
     reasons.filter_map(|reason| Some((reason.program?.slot, reason.why.clone()))).collect()
 }

@@ -1,9 +1,7 @@
 //! The reasons of `faithful`, and their words.
 
-use std::borrow::Cow;
-
 use cosched_core::format::{actuator as name, percent, span};
-use cosched_core::{Actuator, Chosen, Nanos, SchedulingChange, Words};
+use cosched_core::{Actuator, Chosen, Nanos, SchedulingChange, Wording, Words};
 use serde::{Deserialize, Serialize};
 
 /// A reason of `faithful`.
@@ -80,60 +78,48 @@ impl FaithfulReason {
 }
 
 impl Words for FaithfulReason {
-    fn in_general(&self) -> Cow<'static, str> {
-        let words = match self {
-            FaithfulReason::Slice { .. } => {
-                "this time slice suits its waits at locks and its cache misses"
-            }
-            FaithfulReason::Given { .. } => "its threads are scheduled this way without a trial",
-            FaithfulReason::Recalled { .. } => {
-                "learned setting: earlier trials showed how to schedule its threads"
-            }
-            FaithfulReason::Tried { .. } => "a trial measures another way to schedule its threads",
-            FaithfulReason::Kept { .. } => {
-                "a trial of another way to schedule its threads succeeded"
-            }
-            FaithfulReason::PutBack { .. } => {
-                "a trial of another way to schedule its threads failed, and the earlier way is \
-                 restored"
-            }
-        };
-        words.into()
-    }
-
-    fn figures(&self) -> Option<String> {
-        Some(match *self {
+    /// The length of a slice holds until the next slice is chosen.
+    fn words(&self) -> Wording {
+        match *self {
             FaithfulReason::Slice { slice, lock_contention, miss_ratio, profiled } => {
-                format!("{}; {}", span(slice), at_locks(lock_contention, miss_ratio, profiled))
+                let waits = at_locks(lock_contention, miss_ratio, profiled);
+                Wording::new(
+                    "this time slice suits its waits at locks and its cache misses",
+                    format!("slice {}", span(slice)),
+                )
+                .figures(format!("{}; {waits}", span(slice)))
             }
-            FaithfulReason::Given { actuator } | FaithfulReason::Recalled { actuator } => {
-                name(actuator).to_owned()
-            }
-            FaithfulReason::Tried { actuator, against } => {
-                format!("{} against {}", name(actuator), name(against))
-            }
-            FaithfulReason::Kept { actuator, progress } => {
-                format!("{}, {progress:.2} times the progress", name(actuator))
-            }
-            FaithfulReason::PutBack { actuator, progress, pause } => format!(
+            FaithfulReason::Given { actuator } => Wording::new(
+                "its threads are scheduled this way without a trial",
+                format!("uses {}", name(actuator)),
+            )
+            .figures(name(actuator).to_owned()),
+            FaithfulReason::Recalled { actuator } => Wording::new(
+                "learned setting: earlier trials showed how to schedule its threads",
+                format!("learned {}", name(actuator)),
+            )
+            .figures(name(actuator).to_owned()),
+            FaithfulReason::Tried { actuator, against } => Wording::new(
+                "a trial measures another way to schedule its threads",
+                format!("tries {}", name(actuator)),
+            )
+            .figures(format!("{} against {}", name(actuator), name(against))),
+            FaithfulReason::Kept { actuator, progress } => Wording::new(
+                "a trial of another way to schedule its threads succeeded",
+                format!("keeps {}", name(actuator)),
+            )
+            .figures(format!("{}, {progress:.2} times the progress", name(actuator))),
+            FaithfulReason::PutBack { actuator, progress, pause } => Wording::new(
+                "a trial of another way to schedule its threads failed, and the earlier way is \
+                 restored",
+                format!("rejects {}", name(actuator)),
+            )
+            .figures(format!(
                 "{}, {progress:.2} times the progress; no trial for {}",
                 name(actuator),
                 span(pause)
-            ),
-        })
-    }
-
-    /// The length of a slice holds until the next slice is chosen.
-    fn brief(&self) -> Cow<'static, str> {
-        let words = match *self {
-            FaithfulReason::Slice { slice, .. } => format!("slice {}", span(slice)),
-            FaithfulReason::Given { actuator } => format!("uses {}", name(actuator)),
-            FaithfulReason::Recalled { actuator } => format!("learned {}", name(actuator)),
-            FaithfulReason::Tried { actuator, .. } => format!("tries {}", name(actuator)),
-            FaithfulReason::Kept { actuator, .. } => format!("keeps {}", name(actuator)),
-            FaithfulReason::PutBack { actuator, .. } => format!("rejects {}", name(actuator)),
-        };
-        words.into()
+            )),
+        }
     }
 }
 

@@ -29,9 +29,7 @@ pub(crate) mod table;
 
 pub use table::{Slowdowns, SlowdownsError};
 
-use std::borrow::Cow;
-
-use cosched_core::Words;
+use cosched_core::{Wording, Words};
 use serde::{Deserialize, Serialize};
 
 use crate::common::reasons::ReasonSet;
@@ -54,17 +52,10 @@ pub enum BandwidthReason {
 }
 
 impl Words for BandwidthReason {
-    fn in_general(&self) -> Cow<'static, str> {
-        "this gang loses the least speed by taking it in".into()
-    }
-
-    fn figures(&self) -> Option<String> {
+    fn words(&self) -> Wording {
         let BandwidthReason::LeastLost { slowdown } = self;
-        Some(format!("predicted slowdown {slowdown:.2}"))
-    }
-
-    fn brief(&self) -> Cow<'static, str> {
-        "costs least".into()
+        Wording::new("this gang loses the least speed by taking it in", "costs least")
+            .figures(format!("predicted slowdown {slowdown:.2}"))
     }
 }
 

@@ -21,9 +21,7 @@
 //! have no gang yet: the one with the fewest misses that fits with both. There may therefore be
 //! fewer gangs, and rounds get shorter.
 
-use std::borrow::Cow;
-
-use cosched_core::Words;
+use cosched_core::{Wording, Words};
 use serde::{Deserialize, Serialize};
 
 use crate::common::reasons::{ReasonSet, SharedReason};
@@ -42,24 +40,18 @@ pub enum CgreedyReason {
 }
 
 impl Words for CgreedyReason {
-    fn in_general(&self) -> Cow<'static, str> {
-        let words = match self {
-            CgreedyReason::MostMisses => {
-                "it has the most cache misses of the programs that are not in a gang yet"
-            }
-            CgreedyReason::FewestMissesThatFit => {
-                "it has the fewest cache misses of the programs that fit with the first of its gang"
-            }
-        };
-        words.into()
-    }
-
-    fn brief(&self) -> Cow<'static, str> {
-        let words = match self {
-            CgreedyReason::MostMisses => "most misses",
-            CgreedyReason::FewestMissesThatFit => "fewest misses that fit",
-        };
-        words.into()
+    fn words(&self) -> Wording {
+        match self {
+            CgreedyReason::MostMisses => Wording::new(
+                "it has the most cache misses of the programs that are not in a gang yet",
+                "most misses",
+            ),
+            CgreedyReason::FewestMissesThatFit => Wording::new(
+                "it has the fewest cache misses of the programs that fit with the first of its \
+                 gang",
+                "fewest misses that fit",
+            ),
+        }
     }
 }
 

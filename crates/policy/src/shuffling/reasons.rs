@@ -1,9 +1,7 @@
 //! The reasons of `shuffling`, and their words.
 
-use std::borrow::Cow;
-
 use cosched_core::format::{count, percent, span};
-use cosched_core::{Nanos, Words};
+use cosched_core::{Nanos, Wording, Words};
 use serde::{Deserialize, Serialize};
 
 /// A reason of `shuffling`.
@@ -63,71 +61,48 @@ pub enum ShufflingReason {
 }
 
 impl Words for ShufflingReason {
-    fn in_general(&self) -> Cow<'static, str> {
-        let words = match self {
-            ShufflingReason::Shuffled { .. } => {
-                "threads with similar waits at locks share a socket"
-            }
-            ShufflingReason::GroupsTried { .. } => {
-                "a trial measures its speed with threads that have similar waits at locks on one \
-                 socket"
-            }
-            ShufflingReason::GroupsRecalled { helped: true } => {
-                "learned setting: threads with similar waits at locks share a socket"
-            }
-            ShufflingReason::GroupsRecalled { helped: false } => {
-                "learned setting: its threads are not grouped, since that did not help in earlier \
-                 trials"
-            }
-            ShufflingReason::GroupsKept { .. } => {
-                "a trial of other groups of its threads succeeded"
-            }
-            ShufflingReason::GroupsPutBack { .. } => {
-                "a trial of other groups of its threads failed, and the earlier groups are restored"
-            }
-            ShufflingReason::Unbound { .. } => {
-                "its threads hardly wait at locks any more, so the kernel chooses their CPUs"
-            }
-        };
-        words.into()
-    }
-
-    fn figures(&self) -> Option<String> {
+    fn words(&self) -> Wording {
         let some = |threads: u16| count(threads.into(), "thread", "threads");
-        Some(match *self {
-            ShufflingReason::Shuffled { threads, moved, groups, lock_time, .. } => format!(
+        match *self {
+            ShufflingReason::Shuffled { threads, moved, groups, lock_time, .. } => Wording::new(
+                "threads with similar waits at locks share a socket",
+                format!("{moved} shuffled"),
+            )
+            .figures(format!(
                 "{moved} of {} moved between {groups} sockets; {} of the time at locks",
                 some(threads),
                 percent(lock_time)
+            )),
+            ShufflingReason::GroupsTried { threads, groups } => Wording::new(
+                "a trial measures its speed with threads that have similar waits at locks on one \
+                 socket",
+                format!("tries {groups} groups"),
+            )
+            .figures(format!("{} in {groups} groups", some(threads))),
+            ShufflingReason::GroupsRecalled { helped: true } => Wording::new(
+                "learned setting: threads with similar waits at locks share a socket",
+                "learned groups",
             ),
-            ShufflingReason::GroupsTried { threads, groups } => {
-                format!("{} in {groups} groups", some(threads))
-            }
-            ShufflingReason::GroupsRecalled { .. } => return None,
+            ShufflingReason::GroupsRecalled { helped: false } => Wording::new(
+                "learned setting: its threads are not grouped, since that did not help in earlier \
+                 trials",
+                "learned no groups",
+            ),
             ShufflingReason::GroupsKept { progress } => {
-                format!("{progress:.2} times the progress")
+                Wording::new("a trial of other groups of its threads succeeded", "keeps groups")
+                    .figures(format!("{progress:.2} times the progress"))
             }
-            ShufflingReason::GroupsPutBack { progress, pause, .. } => {
-                format!("{progress:.2} times the progress; no trial for {}", span(pause))
-            }
-            ShufflingReason::Unbound { lock_time } => {
-                format!("{} of the time at locks", percent(lock_time))
-            }
-        })
-    }
-
-    fn brief(&self) -> Cow<'static, str> {
-        let words = match self {
-            ShufflingReason::Shuffled { moved, .. } => return format!("{moved} shuffled").into(),
-            ShufflingReason::GroupsTried { groups, .. } => {
-                return format!("tries {groups} groups").into();
-            }
-            ShufflingReason::GroupsRecalled { helped: true } => "learned groups",
-            ShufflingReason::GroupsRecalled { helped: false } => "learned no groups",
-            ShufflingReason::GroupsKept { .. } => "keeps groups",
-            ShufflingReason::GroupsPutBack { .. } => "rejects groups",
-            ShufflingReason::Unbound { .. } => "unbound",
-        };
-        words.into()
+            ShufflingReason::GroupsPutBack { progress, pause, .. } => Wording::new(
+                "a trial of other groups of its threads failed, and the earlier groups are \
+                 restored",
+                "rejects groups",
+            )
+            .figures(format!("{progress:.2} times the progress; no trial for {}", span(pause))),
+            ShufflingReason::Unbound { lock_time } => Wording::new(
+                "its threads hardly wait at locks any more, so the kernel chooses their CPUs",
+                "unbound",
+            )
+            .figures(format!("{} of the time at locks", percent(lock_time))),
+        }
     }
 }

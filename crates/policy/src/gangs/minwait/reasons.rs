@@ -1,9 +1,7 @@
 //! The reasons of `minwait`, and their words.
 
-use std::borrow::Cow;
-
 use cosched_core::format::{count, span};
-use cosched_core::{Nanos, Says, Words};
+use cosched_core::{Nanos, Says, Wording, Words};
 use serde::{Deserialize, Serialize};
 
 /// A reason of `minwait`.
@@ -37,57 +35,35 @@ pub enum MinwaitReason {
 }
 
 impl Words for MinwaitReason {
-    fn in_general(&self) -> Cow<'static, str> {
-        let words = match self {
-            MinwaitReason::WaitedLongest { weight: Some(_), .. } => {
-                "of the programs that fit, its waiting time times its weight is largest"
+    fn words(&self) -> Wording {
+        match *self {
+            MinwaitReason::WaitedLongest { waited, weight: Some(weight) } => Wording::new(
+                "of the programs that fit, its waiting time times its weight is largest",
+                "waited longest for its turn",
+            )
+            .figures(format!("{} times {weight}", span(waited))),
+            MinwaitReason::WaitedLongest { waited, weight: None } => Wording::new(
+                "of the programs that fit, it has waited longest for its turn",
+                "waited longest for its turn",
+            )
+            .figures(span(waited)),
+            MinwaitReason::SlowedMost { slowdown } => {
+                Wording::new("it has the largest slowdown of the programs that fit", "slowed most")
+                    .figures(slowdown.map_or("it has done no work yet".to_owned(), |slowdown| {
+                        format!("a slowdown of {slowdown:.2}")
+                    }))
             }
-            MinwaitReason::WaitedLongest { .. } => {
-                "of the programs that fit, it has waited longest for its turn"
-            }
-            MinwaitReason::SlowedMost { .. } => {
-                "it has the largest slowdown of the programs that fit"
-            }
-            MinwaitReason::DoesNotFit { .. } => "other programs come first, and it does not fit",
-            MinwaitReason::SharesBackfill { .. } => {
-                "backfill: its threads share the CPUs that this quantum leaves idle, which are too \
-                 few for it"
-            }
-        };
-        words.into()
-    }
-
-    fn figures(&self) -> Option<String> {
-        Some(match *self {
-            MinwaitReason::WaitedLongest { waited, weight: Some(weight) } => {
-                format!("{} times {weight}", span(waited))
-            }
-            MinwaitReason::WaitedLongest { waited, weight: None } => span(waited),
-            MinwaitReason::SlowedMost { slowdown } => slowdown
-                .map_or("it has done no work yet".to_owned(), |slowdown| {
-                    format!("a slowdown of {slowdown:.2}")
-                }),
             MinwaitReason::DoesNotFit { free } => {
-                format!("{} left", count(free.into(), "CPU", "CPUs"))
+                Wording::new("other programs come first, and it does not fit", "does not fit")
+                    .figures(format!("{} left", count(free.into(), "CPU", "CPUs")))
+                    .says(Says::Waits)
             }
-            MinwaitReason::SharesBackfill { cpus } => count(cpus.into(), "CPU", "CPUs"),
-        })
-    }
-
-    fn brief(&self) -> Cow<'static, str> {
-        let words = match self {
-            MinwaitReason::WaitedLongest { .. } => "waited longest for its turn",
-            MinwaitReason::SlowedMost { .. } => "slowed most",
-            MinwaitReason::DoesNotFit { .. } => "does not fit",
-            MinwaitReason::SharesBackfill { .. } => "shared backfill",
-        };
-        words.into()
-    }
-
-    fn says(&self) -> Says {
-        match self {
-            MinwaitReason::DoesNotFit { .. } => Says::Waits,
-            _ => Says::Runs,
+            MinwaitReason::SharesBackfill { cpus } => Wording::new(
+                "backfill: its threads share the CPUs that this quantum leaves idle, which are too \
+                 few for it",
+                "shared backfill",
+            )
+            .figures(count(cpus.into(), "CPU", "CPUs")),
         }
     }
 }

@@ -1,9 +1,7 @@
 //! The reasons for thread limits, and their words.
 
-use std::borrow::Cow;
-
 use cosched_core::format::{count, of_requested};
-use cosched_core::{Says, Words};
+use cosched_core::{Says, Wording, Words};
 use serde::{Deserialize, Serialize};
 
 /// A reason about a program's thread limit.
@@ -33,41 +31,24 @@ pub enum LimitReason {
 }
 
 impl Words for LimitReason {
-    fn in_general(&self) -> Cow<'static, str> {
-        let words = match self {
-            LimitReason::LimitsThreads { .. } => "this is the thread limit of its parallel regions",
-            LimitReason::TriesThreads { .. } => {
-                "a trial measures its speed with another thread limit"
-            }
-        };
-        words.into()
-    }
-
-    fn figures(&self) -> Option<String> {
-        Some(match *self {
+    fn words(&self) -> Wording {
+        let words = match *self {
             LimitReason::LimitsThreads { threads, requested, speed } => {
                 let speed = speed.filter(|_| threads != requested);
                 let speed =
                     speed.map_or(String::new(), |speed| format!("; {speed:.2} times as fast"));
-                format!("{}{speed}", of_requested(threads, requested))
+                Wording::new(
+                    "this is the thread limit of its parallel regions",
+                    format!("{threads} of {requested} threads"),
+                )
+                .figures(format!("{}{speed}", of_requested(threads, requested)))
             }
-            LimitReason::TriesThreads { threads, requested } => of_requested(threads, requested),
-        })
-    }
-
-    fn brief(&self) -> Cow<'static, str> {
-        let words = match *self {
-            LimitReason::LimitsThreads { threads, requested, .. } => {
-                format!("{threads} of {requested} threads")
-            }
-            LimitReason::TriesThreads { threads, .. } => {
-                format!("tries {}", count(threads.into(), "thread", "threads"))
-            }
+            LimitReason::TriesThreads { threads, requested } => Wording::new(
+                "a trial measures its speed with another thread limit",
+                format!("tries {}", count(threads.into(), "thread", "threads")),
+            )
+            .figures(of_requested(threads, requested)),
         };
-        words.into()
-    }
-
-    fn says(&self) -> Says {
-        Says::Threads
+        words.says(Says::Threads)
     }
 }
