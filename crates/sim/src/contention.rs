@@ -12,8 +12,7 @@
 use cosched_core::Level;
 
 use crate::model::Mix;
-use crate::prices::ThreadKind;
-use crate::prices::pace::ThreadSpeed;
+use crate::prices::{ThreadKind, ThreadSpeed};
 use crate::thread::{Doing, ThreadState, Tid};
 use crate::world::SimulatedWorld;
 

@@ -12,7 +12,7 @@ mod words;
 
 use std::path::Path;
 
-use cosched_core::{Cpu, Level, Nanos, Topology};
+use cosched_core::{Cpu, Level, Topology};
 use cosched_workload::input;
 use serde::Deserialize;
 
@@ -155,7 +155,7 @@ pub enum HardwareError {
 }
 
 /// The content of a file.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct HardwareFile {
     name: String,
@@ -179,30 +179,7 @@ struct HardwareFile {
     housekeeping_per_second: f64,
     #[serde(default)]
     tick_nanos: f64,
-    own: Option<StepCosts>,
-}
-
-/// The durations of cosched's own steps; the default is [`Costs::MEASURED`].
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct StepCosts {
-    start_nanos: u64,
-    #[serde(default)]
-    join_nanos: u64,
-    freeze_nanos: u64,
-    thaw_nanos: u64,
-}
-
-impl From<StepCosts> for Costs {
-    fn from(own: StepCosts) -> Costs {
-        let StepCosts { start_nanos, join_nanos, freeze_nanos, thaw_nanos } = own;
-        Costs {
-            start: Nanos(start_nanos),
-            join: Nanos(join_nanos),
-            freeze: Nanos(freeze_nanos),
-            thaw: Nanos(thaw_nanos),
-        }
-    }
+    own: Option<Costs>,
 }
 
 fn one() -> f64 {
@@ -261,18 +238,10 @@ impl Hardware {
 
     /// Checks what was read; `file` is named in messages.
     fn build(read: HardwareFile, file: &str) -> Result<Hardware, HardwareError> {
-        let file = || file.to_owned();
-        let topology = topology(&read.topology).map_err(|problem| HardwareError::Value {
-            file: file(),
-            key: "topology",
-            problem,
-        })?;
+        let wrong = |key, problem| HardwareError::Value { file: file.to_owned(), key, problem };
+        let topology = topology(&read.topology).map_err(|problem| wrong("topology", problem))?;
         let topology = if read.packages_alternate { alternating(&topology) } else { topology };
-        limits::check(&read).map_err(|(key, problem)| HardwareError::Value {
-            file: file(),
-            key,
-            problem,
-        })?;
+        limits::check(&read).map_err(|(key, problem)| wrong(key, problem))?;
         Ok(Hardware {
             name: read.name,
             topology,
@@ -288,7 +257,7 @@ impl Hardware {
             interruptions_per_second: read.interruptions_per_second,
             housekeeping_per_second: read.housekeeping_per_second,
             tick_nanos: read.tick_nanos,
-            own: read.own.map_or(Costs::MEASURED, Costs::from),
+            own: read.own.unwrap_or(Costs::MEASURED),
         })
     }
 
@@ -354,7 +323,7 @@ mod tests {
     fn cosched_s_own_time_can_be_set() {
         let own = "[own]\nstart_nanos = 1\njoin_nanos = 4\nfreeze_nanos = 2\nthaw_nanos = 3\n";
         let costs = Hardware::parse(&format!("{TEXT}{own}"), "two.toml").unwrap().own;
-        let [start, freeze, thaw, join] = [1, 2, 3, 4].map(Nanos);
+        let [start, freeze, thaw, join] = [1, 2, 3, 4].map(cosched_core::Nanos);
         assert_eq!(costs, Costs { start, join, freeze, thaw });
     }
 

@@ -104,7 +104,7 @@ impl Kernel {
     pub fn named(name: &str) -> Option<Kernel> {
         let linux = [Kernel::EEVDF, Kernel::CFS, Kernel::ROUND_ROBIN, Kernel::BALANCE];
         let mut all = linux.into_iter().chain([Kernel::SOLARIS_TS, Kernel::SOLARIS_FX]);
-        Kernel::NAMES.iter().position(|known| *known == name).and_then(|i| all.nth(i))
+        all.find(|kernel| kernel.name() == name)
     }
 
     /// The name of one of them, with any later changes.

@@ -229,11 +229,8 @@ impl Machine for Sim {
 
     fn submit(&mut self, steps: &[Step]) -> Result<(), Halted> {
         for step in steps {
-            if let Step::Start(id, settings) = *step {
-                self.start(id, settings);
-                continue;
-            }
             match *step {
+                Step::Start(id, settings) => self.start(id, settings),
                 Step::Freeze(id) => {
                     if let Some(run) = self.run_of(id) {
                         let order = self.renumber(run);
@@ -268,7 +265,7 @@ impl Machine for Sim {
                 }
                 Step::ApplyThread(id, rule) => self.world.obey_rule(id, rule),
                 // Everything is counted anyway.
-                Step::Start(..) | Step::Observe(_) => {}
+                Step::Observe(_) => {}
             }
         }
         Ok(())

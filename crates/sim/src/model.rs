@@ -16,6 +16,19 @@ use cosched_core::Nanos;
 
 pub use file::ModelError;
 
+/// Defaults of keys in files of models and of solo runs.
+const fn once() -> u32 {
+    1
+}
+
+const fn one() -> f64 {
+    1.0
+}
+
+fn no_time() -> String {
+    "0s".to_owned()
+}
+
 /// One operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Op {
@@ -86,7 +99,7 @@ pub enum Op {
 }
 
 /// The properties of a program's instructions.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Mix {
     /// Cycles per instruction without last-level misses.
     pub base_cpi: f64,
@@ -103,7 +116,7 @@ pub struct Mix {
 impl Mix {
     /// Instructions that never miss.
     pub fn computing(base_cpi: f64) -> Mix {
-        Mix { base_cpi, misses: 0.0, misses_without_cache: 0.0, footprint: 0.0, parallelism: 1.0 }
+        Mix { base_cpi, parallelism: 1.0, ..Mix::default() }
     }
 
     /// Whether it uses memory at all.

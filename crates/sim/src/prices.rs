@@ -23,13 +23,12 @@
 //! has an effect.
 
 mod kind;
-pub(crate) mod pace;
 
 use cosched_core::Level;
 
 use crate::hardware::{Hardware, Scope};
 use crate::shape::Shape;
-pub(crate) use kind::ThreadKind;
+pub(crate) use kind::{ThreadKind, ThreadSpeed};
 
 /// The most rounds over all buses of a domain, where misses go through several, and the most steps
 /// of Newton's iteration. Both end earlier once a delay changes by less than this part.

@@ -1,69 +1,41 @@
 //! Events that happen once: steps of the machine that take effect later, in order of time.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 
 /// A queue of events of type `E`.
 #[derive(Debug)]
 pub(crate) struct Queue<E> {
-    heap: BinaryHeap<Reverse<DueEvent<E>>>,
+    /// By time, and by the seed for the order of events with the same time.
+    events: BTreeMap<(u64, u64), E>,
     seed: u64,
     sequence: u64,
 }
 
-#[derive(Debug)]
-struct DueEvent<E> {
-    at: u64,
-    /// The seed for the order of events with the same time.
-    tie: u64,
-    event: E,
-}
-
-impl<E> PartialEq for DueEvent<E> {
-    fn eq(&self, other: &DueEvent<E>) -> bool {
-        (self.at, self.tie) == (other.at, other.tie)
-    }
-}
-
-impl<E> Eq for DueEvent<E> {}
-
-impl<E> PartialOrd for DueEvent<E> {
-    fn partial_cmp(&self, other: &DueEvent<E>) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<E> Ord for DueEvent<E> {
-    fn cmp(&self, other: &DueEvent<E>) -> std::cmp::Ordering {
-        (self.at, self.tie).cmp(&(other.at, other.tie))
-    }
-}
-
 impl<E> Queue<E> {
     pub(crate) fn new(seed: u64) -> Queue<E> {
-        Queue { heap: BinaryHeap::new(), seed, sequence: 0 }
+        Queue { events: BTreeMap::new(), seed, sequence: 0 }
     }
 
     /// Schedules an event for a time in nanoseconds.
     pub(crate) fn push(&mut self, at: u64, event: E) {
         self.sequence += 1;
-        let tie = mix(self.seed ^ self.sequence);
-        self.heap.push(Reverse(DueEvent { at, tie, event }));
+        // No two events get the same number, since `mix` gives each input its own.
+        self.events.insert((at, mix(self.seed ^ self.sequence)), event);
     }
 
     /// The time of the next event, and the order among equal times.
     pub(crate) fn first(&self) -> Option<(u64, u64)> {
-        self.heap.peek().map(|due| (due.0.at, due.0.tie))
+        self.events.keys().next().copied()
     }
 
-    /// All events, in no order.
+    /// All events.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &E> {
-        self.heap.iter().map(|due| &due.0.event)
+        self.events.values()
     }
 
     /// Takes the next event.
     pub(crate) fn pop(&mut self) -> Option<E> {
-        self.heap.pop().map(|due| due.0.event)
+        self.events.pop_first().map(|(_, event)| event)
     }
 }
 

@@ -9,6 +9,8 @@
 //! barrier or begun a region, as the library inside real programs does. The simulator also reports
 //! what only a simulator knows: how long work takes [alone](crate::alone).
 
+use std::ops::{Add, Sub};
+
 use cosched_core::{
     Arena, IpBin, LockShare, MachineSample, MaskOwner, Measure, Nanos, Observe, ProgramId, Quality,
     Sample, ThreadId,
@@ -221,28 +223,29 @@ fn waits_for_others(thread: &SimulatedThread) -> bool {
 
 impl ThreadUsage {
     pub(crate) fn since(&self, before: &ThreadUsage) -> ThreadUsage {
-        ThreadUsage {
-            ran: self.ran - before.ran,
-            spun: self.spun - before.spun,
-            queued: self.queued - before.queued,
-            waited: self.waited - before.waited,
-            instructions: self.instructions - before.instructions,
-            references: self.references - before.references,
-            misses: self.misses - before.misses,
-            switches: [0, 1].map(|kind| self.switches[kind] - before.switches[kind]),
-        }
+        self.with(before, u64::sub, f64::sub)
     }
 
     pub(crate) fn plus(self, other: ThreadUsage) -> ThreadUsage {
+        self.with(&other, u64::add, f64::add)
+    }
+
+    /// Combines each figure with that of another thread or time.
+    fn with(
+        &self,
+        other: &ThreadUsage,
+        whole: fn(u64, u64) -> u64,
+        part: fn(f64, f64) -> f64,
+    ) -> ThreadUsage {
         ThreadUsage {
-            ran: self.ran + other.ran,
-            spun: self.spun + other.spun,
-            queued: self.queued + other.queued,
-            waited: self.waited + other.waited,
-            instructions: self.instructions + other.instructions,
-            references: self.references + other.references,
-            misses: self.misses + other.misses,
-            switches: [0, 1].map(|kind| self.switches[kind] + other.switches[kind]),
+            ran: whole(self.ran, other.ran),
+            spun: whole(self.spun, other.spun),
+            queued: whole(self.queued, other.queued),
+            waited: whole(self.waited, other.waited),
+            instructions: part(self.instructions, other.instructions),
+            references: part(self.references, other.references),
+            misses: part(self.misses, other.misses),
+            switches: [0, 1].map(|kind| whole(self.switches[kind], other.switches[kind])),
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use crate::model::Model;
-use crate::tid::Tid;
+use crate::thread::Tid;
 
 /// All of one program's, by the numbers in its script.
 #[derive(Clone, Debug, Default)]

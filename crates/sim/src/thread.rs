@@ -4,12 +4,14 @@
 use cosched_core::CpuSet;
 
 use crate::eviction::CacheLines;
-use crate::prices::pace::ThreadSpeed;
+use crate::prices::ThreadSpeed;
 use crate::solaris::Dispatch;
-pub(crate) use crate::tid::Tid;
+
+/// The position of a thread in the world's list.
+pub(crate) type Tid = u32;
 
 /// A thread.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct SimulatedThread {
     /// The keys that order queues.
     pub(crate) turn: QueueKey,
@@ -66,7 +68,7 @@ pub(crate) struct SimulatedThread {
 }
 
 /// The keys of the order of turns; copied into the queue while a thread is in one.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct QueueKey {
     pub(crate) tid: Tid,
     /// The program, by its position in the world's list.
@@ -107,13 +109,14 @@ pub(crate) struct ThreadUsage {
 }
 
 /// A thread's place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ThreadState {
     /// On its CPU.
     Running,
     /// In the queue of its CPU.
     Queued,
     /// Asleep until woken.
+    #[default]
     Blocked,
     /// It would be queued, if its program were not frozen.
     Held,
@@ -122,9 +125,10 @@ pub(crate) enum ThreadState {
 }
 
 /// What a thread does while it has a CPU.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) enum Doing {
     /// Nothing yet: its next operation has to be begun.
+    #[default]
     Nothing,
     /// Computes; this many instructions are left, of this mix of the program.
     Compute { left: f64, mix: u16 },
@@ -133,9 +137,10 @@ pub(crate) enum Doing {
 }
 
 /// What a thread waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum WaitTarget {
     /// Nothing.
+    #[default]
     No,
     /// The end of this round of its operation's barrier.
     Barrier { round: u64 },
@@ -151,47 +156,8 @@ pub(crate) enum WaitTarget {
 
 impl SimulatedThread {
     pub(crate) fn new(tid: Tid, program: u16, index: u16) -> SimulatedThread {
-        let turn = QueueKey {
-            tid,
-            program,
-            rank: 0,
-            delayed: false,
-            idle: false,
-            weight: 1.0,
-            vruntime: 0.0,
-            deadline: 0.0,
-            slice: 0.0,
-        };
-        SimulatedThread {
-            turn,
-            index,
-            place: ThreadState::Blocked,
-            made: false,
-            cpu: 0,
-            doing: Doing::Nothing,
-            waiting: WaitTarget::No,
-            at: 0,
-            counters: [0; 4],
-            owes: 0.0,
-            pace: ThreadSpeed::default(),
-            lines: CacheLines::default(),
-            since: 0,
-            changed: 0,
-            seen: 0,
-            lag: 0.0,
-            ahead: 0.0,
-            protected: 0.0,
-            mask: None,
-            rule: None,
-            dispatch: Dispatch::default(),
-            expired: false,
-            yields: false,
-            gift: None,
-            holds: 0,
-            generation: 0,
-            used: ThreadUsage::default(),
-            by_mix: Vec::new(),
-        }
+        let turn = QueueKey { tid, program, weight: 1.0, ..QueueKey::default() };
+        SimulatedThread { turn, index, ..SimulatedThread::default() }
     }
 
     /// Accounts for the time since the last update, if it is on a CPU. `fair`: whether its virtual

@@ -4,15 +4,14 @@
 //! ms, and the shortest slice is 0.1 ms. With higher costs no program would ever end. Other values
 //! have limits far from all real machines, so that a wrong unit is noticed.
 
+use cosched_core::Nanos;
+
 use super::HardwareFile;
 
 /// Checks what was read; returns which key is wrong, and the remedy.
 pub(super) fn check(read: &HardwareFile) -> Result<(), (&'static str, String)> {
-    let own = read
-        .own
-        .as_ref()
-        .map_or([0; 4], |own| [own.start_nanos, own.join_nanos, own.freeze_nanos, own.thaw_nanos]);
-    let [start, join, freeze, thaw] = own.map(|nanos| nanos as f64);
+    let own = read.own.map_or([Nanos::ZERO; 4], |own| [own.start, own.join, own.freeze, own.thaw]);
+    let [start, join, freeze, thaw] = own.map(|time| time.0 as f64);
     let values = [
         ("gigahertz", read.gigahertz, 1e-3, 1e3),
         ("smt_share", read.smt_share, 1e-2, 1.0),

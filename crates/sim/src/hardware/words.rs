@@ -35,20 +35,7 @@ impl Hardware {
         let mut read = HardwareFile {
             name: text.to_owned(),
             topology: shape.join(" "),
-            packages_alternate: false,
-            gigahertz: 0.0,
-            smt_share: 0.0,
-            cache_mib: 0.0,
-            memory_nanos: 0.0,
-            bus: Vec::new(),
-            switch_nanos: 0.0,
-            wake_nanos: 0.0,
-            signal_nanos: [0.0; 3],
-            strays_per_second: 0.0,
-            interruptions_per_second: 0.0,
-            housekeeping_per_second: 0.0,
-            tick_nanos: 0.0,
-            own: None,
+            ..HardwareFile::default()
         };
         let has_bus = values.iter().any(|word| word.starts_with("bus="));
         let defaults = DEFAULTS.split_whitespace();

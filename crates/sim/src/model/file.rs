@@ -48,7 +48,7 @@ pub enum ModelError {
 #[serde(deny_unknown_fields)]
 struct ModelFile {
     /// How long a waiting thread spins: a time, or "forever".
-    #[serde(default = "no_time")]
+    #[serde(default = "super::no_time")]
     spin: String,
     /// How it waits at a barrier: "spin" or "donate".
     barrier: Option<String>,
@@ -63,7 +63,7 @@ struct ModelFile {
     #[serde(default)]
     progress: bool,
     /// How often all phases are repeated.
-    #[serde(default = "once")]
+    #[serde(default = "super::once")]
     repeat: u32,
     /// Instructions of thread 0 before it makes the others, of a cycle each; by default, all
     /// threads are there from the beginning.
@@ -74,7 +74,7 @@ struct ModelFile {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ModelPhase {
-    #[serde(default = "once")]
+    #[serde(default = "super::once")]
     repeat: u32,
     /// How many threads a malleable program requests; by default, all of its own.
     threads: Option<u16>,
@@ -87,7 +87,7 @@ struct ModelPhase {
     /// How many barriers the parallel part has.
     #[serde(default)]
     barriers: u32,
-    #[serde(default = "one")]
+    #[serde(default = "super::one")]
     cycles_per_instruction: f64,
     #[serde(default)]
     misses_per_kilo_instruction: f64,
@@ -95,12 +95,12 @@ struct ModelPhase {
     misses_without_cache: Option<f64>,
     #[serde(default)]
     footprint_mib: f64,
-    #[serde(default = "one")]
+    #[serde(default = "super::one")]
     misses_in_flight: f64,
     critical: Option<Critical>,
     /// Instead of instructions.
     pipeline: Option<Pipeline>,
-    #[serde(default = "no_time")]
+    #[serde(default = "super::no_time")]
     sleep: String,
 }
 
@@ -136,18 +136,6 @@ struct Critical {
 /// A run with an endless sleep does not end either: policies that take turns always have another
 /// turn to give.
 const LONGEST_SLEEP: Nanos = Nanos::from_secs(24 * 3600);
-
-fn once() -> u32 {
-    1
-}
-
-fn one() -> f64 {
-    1.0
-}
-
-fn no_time() -> String {
-    "0s".to_owned()
-}
 
 impl Model {
     /// Reads a model for a program of this many threads.

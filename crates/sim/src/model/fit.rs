@@ -24,6 +24,7 @@ use cosched_core::Nanos;
 use serde::Serialize;
 
 use super::Model;
+use crate::prices::LINE;
 pub use table::{FitPoint, Known, SoloTable, TableError, Traffic};
 
 /// The result of one run of a model alone.
@@ -35,8 +36,6 @@ pub struct ModelRun {
     pub misses: u64,
 }
 
-/// Bytes of a cache line.
-const LINE: f64 = 64.0;
 /// The steps of the search for a value: its interval shrinks to 0.618 of itself each time.
 const STEPS: usize = 18;
 /// Explanations with an error up to this are equally good.

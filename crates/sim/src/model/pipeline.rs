@@ -16,7 +16,7 @@ pub(super) struct Pipeline {
     /// How many items go through it, each time.
     items: u32,
     /// How many items fit between two stages.
-    #[serde(default = "one")]
+    #[serde(default = "super::once")]
     capacity: u32,
     stages: Vec<PipelineStage>,
 }
@@ -28,10 +28,6 @@ struct PipelineStage {
     threads: u16,
     /// Instructions for each item.
     instructions: f64,
-}
-
-fn one() -> u32 {
-    1
 }
 
 impl Pipeline {

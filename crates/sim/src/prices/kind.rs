@@ -1,11 +1,10 @@
 //! Threads that are priced alike.
 
 use super::LINE;
-use super::pace::ThreadSpeed;
 use crate::model::Mix;
 
 /// Threads that are priced alike: of one program, with one mix, behind one cache.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ThreadKind {
     pub(super) cache: u16,
     pub(super) program: u16,
@@ -32,6 +31,23 @@ pub(crate) struct ThreadKind {
     pub(super) waits: f64,
 }
 
+/// A thread's speed at the present price.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ThreadSpeed {
+    /// Instructions per nanosecond.
+    pub(crate) rate: f64,
+    /// Last-level misses per instruction, at the present share of the cache.
+    pub(crate) misses: f64,
+    /// Last-level references per instruction.
+    pub(crate) references: f64,
+    /// Bytes of the cache per instruction that it uses: those that are not there are brought in.
+    pub(crate) uses: f64,
+    /// While it [refills](crate::eviction), bytes per instruction that come back; and the most that
+    /// can come back in all.
+    pub(crate) regains: f64,
+    pub(crate) holds: f64,
+}
+
 impl ThreadKind {
     /// One thread of a program with this many, that refills its part of a cache or not.
     pub(crate) fn one(
@@ -43,25 +59,8 @@ impl ThreadKind {
     ) -> ThreadKind {
         let footprint = mix.footprint / f64::from(threads);
         let refills = refills && mix.uses_cache();
-        let (cache, count) = (0, 1.0);
-        let (misses, back, holds, rate) = (0.0, 0.0, 0.0, 0.0);
-        let (base, slope, waits) = (0.0, 0.0, 0.0);
-        ThreadKind {
-            cache,
-            program,
-            mix,
-            refills,
-            footprint,
-            share,
-            count,
-            misses,
-            back,
-            holds,
-            rate,
-            base,
-            slope,
-            waits,
-        }
+        let count = 1.0;
+        ThreadKind { program, mix, refills, footprint, share, count, ..ThreadKind::default() }
     }
 
     pub(super) fn is_like(&self, other: &ThreadKind) -> bool {

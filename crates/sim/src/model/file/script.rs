@@ -29,34 +29,23 @@ impl ScriptWriter {
     }
 
     pub(super) fn phase(&mut self, phase: &ModelPhase) -> Result<(), ModelError> {
-        check("phase.repeat", f64::from(phase.repeat), "1 or more", |x| x >= 1.0)?;
-        check("phase.instructions", phase.instructions, "from 0 to 1e18", |x| {
-            (0.0..=1e18).contains(&x)
-        })?;
-        check("phase.serial", phase.serial, "from 0 to 1", |x| (0.0..=1.0).contains(&x))?;
-        check(
-            "phase.cycles_per_instruction",
-            phase.cycles_per_instruction,
-            "from 1e-6 to 10000",
-            |x| (1e-6..=1e4).contains(&x),
-        )?;
-        check("phase.misses_in_flight", phase.misses_in_flight, "from 0.01 to 1e6", |x| {
-            (1e-2..=1e6).contains(&x)
-        })?;
-        check("phase.footprint_mib", phase.footprint_mib, "from 0 to 1e9", |x| {
-            (0.0..=1e9).contains(&x)
-        })?;
         let misses = phase.misses_per_kilo_instruction;
         let without = phase.misses_without_cache.unwrap_or(misses);
-        check("phase.misses_per_kilo_instruction", misses, "from 0 to 10000", |x| {
-            (0.0..=1e4).contains(&x)
-        })?;
-        check(
-            "phase.misses_without_cache",
-            without,
-            "at least misses_per_kilo_instruction, and at most 10000",
-            |x| x >= misses && x <= 1e4,
-        )?;
+        let cycles = phase.cycles_per_instruction;
+        let least = "at least misses_per_kilo_instruction, and at most 10000";
+        let values = [
+            ("phase.repeat", f64::from(phase.repeat), "1 or more", 1.0..=f64::INFINITY),
+            ("phase.instructions", phase.instructions, "from 0 to 1e18", 0.0..=1e18),
+            ("phase.serial", phase.serial, "from 0 to 1", 0.0..=1.0),
+            ("phase.cycles_per_instruction", cycles, "from 1e-6 to 10000", 1e-6..=1e4),
+            ("phase.misses_in_flight", phase.misses_in_flight, "from 0.01 to 1e6", 1e-2..=1e6),
+            ("phase.footprint_mib", phase.footprint_mib, "from 0 to 1e9", 0.0..=1e9),
+            ("phase.misses_per_kilo_instruction", misses, "from 0 to 10000", 0.0..=1e4),
+            ("phase.misses_without_cache", without, least, misses..=1e4),
+        ];
+        for (key, value, allowed, range) in values {
+            check(key, value, allowed, |x| range.contains(&x))?;
+        }
         let mix = self.mixes.len() as u16;
         self.mixes.push(Mix {
             base_cpi: phase.cycles_per_instruction,

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::model::ModelError;
+use crate::model::{self, ModelError};
 
 /// What is known of programs alone on a machine.
 #[derive(Clone, Debug, Deserialize)]
@@ -32,19 +32,19 @@ pub struct Known {
     #[serde(default)]
     pub footprint_mib: f64,
     /// Without last-level misses.
-    #[serde(default = "one")]
+    #[serde(default = "model::one")]
     pub cycles_per_instruction: f64,
     /// How many misses a thread has in flight at once, unless this is fitted.
-    #[serde(default = "one")]
+    #[serde(default = "model::one")]
     pub misses_in_flight: f64,
     /// How long a waiting thread spins.
-    #[serde(default = "no_time")]
+    #[serde(default = "model::no_time")]
     pub spin: String,
     /// How often its serial and parallel parts alternate.
-    #[serde(default = "once")]
+    #[serde(default = "model::once")]
     pub repeat: u32,
     /// Barriers of each parallel part.
-    #[serde(default = "once")]
+    #[serde(default = "model::once")]
     pub barriers: u32,
     /// The measurements alone.
     #[serde(default)]
@@ -73,18 +73,6 @@ pub struct Traffic {
     pub of: String,
     /// The share.
     pub share: f64,
-}
-
-fn one() -> f64 {
-    1.0
-}
-
-fn once() -> u32 {
-    1
-}
-
-fn no_time() -> String {
-    "0s".to_owned()
 }
 
 impl SoloTable {
