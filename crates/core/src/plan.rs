@@ -69,6 +69,17 @@ impl Plan {
         self.wake.push(Wake { token, at, first: AtExpiry::Nothing });
     }
 
+    /// Requests measurements of a program, or, with a period of zero, their end.
+    pub fn measure(
+        &mut self,
+        program: ProgramId,
+        measures: impl IntoIterator<Item = Measure>,
+        period: Nanos,
+    ) {
+        let observe = |measure| Observe { program: Some(program), measure, period };
+        self.observe.extend(measures.into_iter().map(observe));
+    }
+
     /// Adds a reason.
     pub fn because(&mut self, program: Option<ProgramId>, why: impl Into<Why>) {
         self.reasons.push(Reason { program, why: why.into() });

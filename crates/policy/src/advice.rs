@@ -65,11 +65,12 @@ pub struct Candidate {
 
 impl Candidate {
     /// The thread counts with a known solo time, up to a number of CPUs. None is above the number
-    /// that it requests.
+    /// that it requests. Where none is known, it has as many as it can have.
     fn counts(&self, cpus: usize) -> Vec<u16> {
         let most = self.most(cpus);
         let known = self.speedup.times().iter().map(|(threads, _)| *threads);
-        known.filter(|threads| *threads <= most).collect()
+        let counts: Vec<u16> = known.filter(|threads| *threads <= most).collect();
+        if counts.is_empty() { vec![most] } else { counts }
     }
 
     /// The largest number of threads that it can have.
@@ -183,11 +184,6 @@ pub fn predict(kind: Kind, programs: &[Candidate], counts: &[u16], cpus: usize) 
 /// The thread counts that finish the workload first, and among those the fairest.
 pub fn advise(kind: Kind, programs: &[Candidate], cpus: usize) -> Vec<u16> {
     let choices: Vec<Vec<u16>> = programs.iter().map(|program| program.counts(cpus)).collect();
-    let choices: Vec<Vec<u16>> = choices
-        .into_iter()
-        .zip(programs)
-        .map(|(known, program)| if known.is_empty() { vec![program.most(cpus)] } else { known })
-        .collect();
     let combinations =
         choices.iter().try_fold(1u64, |all, known| all.checked_mul(known.len() as u64));
     let tried = match combinations.filter(|all| *all <= EXHAUSTIVE) {

@@ -45,7 +45,7 @@ mod sampling;
 
 use std::collections::BTreeSet;
 
-use cosched_core::{Cause, Level, Measure, Nanos, Observe, Plan, Policy, Program, World};
+use cosched_core::{Cause, Level, Measure, Nanos, Plan, Policy, Program, World};
 
 use crate::common::goal::Goal;
 use crate::common::reasons::{ReasonSet, SharedReason};
@@ -151,22 +151,22 @@ impl Auto {
             present(world).filter(|program| program.freezable).map(|program| program.id).collect();
         let own = did.of_those(|id| freezable.contains(&id));
         let own = own.without_queues_of(&self.inner.take_backfilled());
-        let (ran, least) = match self.state {
-            AutoState::Together { .. } => (IntervalMode::Together, params.longest_probe),
-            AutoState::SoloProbes { each, .. } => (IntervalMode::Alone, each / 2),
-            AutoState::InTurns { .. } => (IntervalMode::InTurns, params.longest_probe),
+        let (ran, least, next) = match self.state {
+            AutoState::Together { .. } => {
+                (IntervalMode::Together, params.longest_probe, params.sample)
+            }
+            AutoState::SoloProbes { each, .. } => (IntervalMode::Alone, each / 2, Nanos::NEVER),
+            AutoState::InTurns { .. } => {
+                (IntervalMode::InTurns, params.longest_probe, params.check)
+            }
         };
         self.programs.learn(&own, ran, least, world);
         let disturbed = self.sampling.take_disturbed();
         match self.state {
             AutoState::SoloProbes { together, .. } => self.end_probes(&own, together, world, plan),
-            AutoState::Together { .. } if disturbed => {
+            _ if disturbed => {
                 self.sampling.judged(false);
-                self.sample_in(params.sample, world);
-            }
-            AutoState::InTurns { .. } if disturbed => {
-                self.sampling.judged(false);
-                self.sample_in(params.check, world);
+                self.sample_in(next, world);
             }
             AutoState::Together { .. } => {
                 let is_short = is_short(did, &params, world);
@@ -223,7 +223,7 @@ impl Auto {
     ) {
         self.pay(own, together, world);
         if let Some(reason_code) = self.settled(world) {
-            return self.leave_turns(reason_code, world, plan);
+            return self.leave_turns(reason_code, None, world, plan);
         }
         let expected = self.expected(together, world);
         // Where nothing could be measured, nothing changes.
@@ -243,7 +243,7 @@ impl Auto {
     ) {
         self.sampling.judged(true);
         if let Some(reason_code) = self.settled(world) {
-            return self.leave_turns(reason_code, world, plan);
+            return self.leave_turns(reason_code, None, world, plan);
         }
         let busy = own.busy(world.cpus.len());
         let expected = self.expected(together, world);
@@ -284,16 +284,20 @@ impl Auto {
 
     /// Ends taking turns if it keeps too few CPUs busy, or would.
     fn give_up_turns(&mut self, in_turns: f64, world: &World<'_>, plan: &mut Plan) {
-        self.leave_to_kernel();
         self.pause.begin(world.now, self.params());
-        self.tell(Mode::Corun, ReasonCode::GangsIdle, Some(in_turns), world, plan);
-        self.sample_in(self.params().next_sample, world);
+        self.leave_turns(ReasonCode::GangsIdle, Some(in_turns), world, plan);
     }
 
     /// Ends taking turns, for this reason.
-    fn leave_turns(&mut self, reason_code: ReasonCode, world: &World<'_>, plan: &mut Plan) {
+    fn leave_turns(
+        &mut self,
+        reason_code: ReasonCode,
+        in_turns: Option<f64>,
+        world: &World<'_>,
+        plan: &mut Plan,
+    ) {
         self.leave_to_kernel();
-        self.tell(Mode::Corun, reason_code, None, world, plan);
+        self.tell(Mode::Corun, reason_code, in_turns, world, plan);
         self.sample_in(self.params().next_sample, world);
     }
 
@@ -440,8 +444,7 @@ impl Policy for Auto {
         self.sampling.add(causes, world.samples);
         for cause in causes {
             if let Cause::Arrived(id) = cause {
-                let (program, period) = (Some(*id), Nanos::NEVER);
-                plan.observe.extend(MEASURES.map(|measure| Observe { program, measure, period }));
+                plan.measure(*id, MEASURES, Nanos::NEVER);
             }
         }
         if let Some(did) = self.sampling.ended(causes) {

@@ -58,8 +58,8 @@ mod vector;
 use std::collections::{BTreeMap, BTreeSet};
 
 use cosched_core::{
-    AtExpiry, Cause, CpuSet, Measure, Nanos, Observe, Plan, Policy, ProgramId, Settings, Token,
-    UserCommand, Wake, World,
+    AtExpiry, Cause, CpuSet, Measure, Nanos, Plan, Policy, ProgramId, Settings, Token, UserCommand,
+    Wake, World,
 };
 
 use crate::common::reasons::{ReasonSet, SharedReason};
@@ -152,13 +152,11 @@ impl FairProgress {
                     if !was_there(id) {
                         self.known.add(id);
                     }
-                    let (program, period) = (Some(id), Nanos::NEVER);
-                    let observe = |measure| Observe { program, measure, period };
-                    plan.observe.extend(MEASURES.map(observe));
-                    let phases = self.known.distinguishes_phases();
-                    plan.observe.extend(phases.then(|| observe(Measure::InstructionPointers)));
-                    plan.observe
-                        .extend(self.known.knows_solo_times().then(|| observe(Measure::Alone)));
+                    let phases =
+                        self.known.distinguishes_phases().then_some(Measure::InstructionPointers);
+                    let alone = self.known.knows_solo_times().then_some(Measure::Alone);
+                    let measures = MEASURES.into_iter().chain(phases).chain(alone);
+                    plan.measure(id, measures, Nanos::NEVER);
                 }
                 Cause::Exited(id, _) if comes_again(id) => {
                     self.known.repeat(id, self.unmeasured(id, world.now), world);

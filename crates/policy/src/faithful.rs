@@ -43,8 +43,8 @@ mod weights;
 use std::collections::BTreeMap;
 
 use cosched_core::{
-    Actuator, Cause, Counts, Directive, Learned, Measure, Nanos, Observe, Output, Plan, Policy,
-    ProgramId, ProgramState, Sample, SchedulingChange, Settings, TrialResult, UserCommand, World,
+    Actuator, Cause, Counts, Directive, Learned, Measure, Nanos, Output, Plan, Policy, ProgramId,
+    ProgramState, Sample, SchedulingChange, Settings, TrialResult, UserCommand, World,
 };
 
 use crate::common::guard::{self, Act, Guard, Lengths};
@@ -135,7 +135,7 @@ impl Faithful {
         let interval = self.options.interval.unwrap_or(unless_fixed);
         let (stage, known) = (Stage::Alone, Learned::default());
         self.programs.insert(id, MeasuredProgram { stage, interval, known });
-        observe(id, &[Measure::Threads], interval, plan);
+        plan.measure(id, [Measure::Threads], interval);
         self.count_threads(id, world, plan);
     }
 
@@ -145,7 +145,7 @@ impl Faithful {
         let Some(tracked) = self.programs.get_mut(&id) else { return };
         if threads > 1 && tracked.stage == Stage::Alone {
             tracked.stage = Stage::Preparing;
-            observe(id, &MEASURES, tracked.interval, plan);
+            plan.measure(id, MEASURES, tracked.interval);
         }
     }
 
@@ -170,8 +170,8 @@ impl Faithful {
         }
         let later = self.options.interval.unwrap_or(self.params.usual);
         if std::mem::replace(&mut tracked.interval, later) != later {
-            observe(id, &[Measure::Threads], later, plan);
-            observe(id, &MEASURES, later, plan);
+            plan.measure(id, [Measure::Threads], later);
+            plan.measure(id, MEASURES, later);
         }
         let slice = self.options.quanta.slice(factor);
         tracked.stage = Stage::Chosen { factor, slice };
@@ -292,11 +292,6 @@ fn recalled(
         |known: &Learned| allowed.clone().any(|actuator| *actuator == known.in_force());
     let known = ended.get(&id.slot).copied().or_else(earlier);
     known.filter(|known| !known.is_empty() && is_allowed(known))
-}
-
-fn observe(id: ProgramId, measures: &[Measure], period: Nanos, plan: &mut Plan) {
-    let observe = |measure| Observe { program: Some(id), measure, period };
-    plan.observe.extend(measures.iter().copied().map(observe));
 }
 
 impl Policy for Faithful {

@@ -1,8 +1,6 @@
 //! What a policy can do, by its name; the options of policies, and whether one can run a workload.
 //! Which policies there are is in the [registry](crate::registry).
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use cosched_core::Nanos;
@@ -24,6 +22,7 @@ pub(crate) mod unknown;
 
 pub use unfit::Unfit;
 pub use unknown::UnknownName;
+use unknown::by_name;
 
 /// Options of a policy.
 #[derive(Clone, Debug, PartialEq)]
@@ -176,22 +175,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Kind {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Kind, UnknownName> {
-        Kind::ALL
-            .into_iter()
-            .find(|kind| kind.name() == name)
-            .ok_or_else(|| UnknownName::new("policy", name, Kind::ALL.map(Kind::name)))
-    }
-}
+by_name!(Kind, "policy");
 
 #[cfg(test)]
 mod tests;

@@ -53,8 +53,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cosched_core::{
-    Cause, CpuSet, Grouping, Nanos, Observe, Output, Plan, Policy, ProgramId, ProgramState,
-    Settings, ThreadId, TrialResult, UserCommand, World,
+    Cause, CpuSet, Grouping, Nanos, Output, Plan, Policy, ProgramId, ProgramState, Settings,
+    ThreadId, TrialResult, UserCommand, World,
 };
 
 use crate::common::guard::{self, Act, Guard, Lengths};
@@ -120,9 +120,7 @@ impl Shuffling {
             plan.because(Some(id), SharedReason::LeftToKernel);
         }
         self.programs.insert(id, ShuffledProgram::new(world.now));
-        let period = self.options.interval;
-        let observe = |measure| Observe { program: Some(id), measure, period };
-        plan.observe.extend(self.options.measures().into_iter().map(observe));
+        plan.measure(id, self.options.measures(), self.options.interval);
     }
 
     /// Handles a change of the CPUs that programs may use. Threads of a socket that has lost all

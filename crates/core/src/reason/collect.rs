@@ -39,9 +39,18 @@ impl SerializeStruct for Fields {
 
 /// Methods for values that JSON has, by an expression.
 macro_rules! values {
-    ($($method:ident($value:ident: $type:ty) => $made:expr;)+) => {
-        $(fn $method(self, $value: $type) -> Result<Value, Mismatch> {
+    ($($method:ident($($value:ident: $type:ty)?) => $made:expr;)+) => {
+        $(fn $method(self, $($value: $type)?) -> Result<Value, Mismatch> {
             Ok($made)
+        })+
+    };
+}
+
+/// Methods for values that no reason has.
+macro_rules! mismatches {
+    ($($method:ident($($type:ty),+) -> $never:ty;)+) => {
+        $(fn $method(self, $(_: $type),+) -> Result<$never, Mismatch> {
+            Err(Mismatch)
         })+
     };
 }
@@ -74,22 +83,22 @@ impl Serializer for ToValue {
         serialize_char(letter: char) => Value::Text(letter.to_string().into());
         serialize_str(text: &str) => Value::Text(text.to_owned().into());
         serialize_unit_struct(_name: &'static str) => Value::Nothing;
+        serialize_unit() => Value::Nothing;
+        serialize_none() => Value::Nothing;
     }
 
-    fn serialize_bytes(self, _: &[u8]) -> Result<Value, Mismatch> {
-        Err(Mismatch)
-    }
-
-    fn serialize_none(self) -> Result<Value, Mismatch> {
-        Ok(Value::Nothing)
+    mismatches! {
+        serialize_bytes(&[u8]) -> Value;
+        serialize_seq(Option<usize>) -> None;
+        serialize_tuple(usize) -> None;
+        serialize_tuple_struct(&'static str, usize) -> None;
+        serialize_tuple_variant(&'static str, u32, &'static str, usize) -> None;
+        serialize_map(Option<usize>) -> None;
+        serialize_struct_variant(&'static str, u32, &'static str, usize) -> None;
     }
 
     fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<Value, Mismatch> {
         value.serialize(self)
-    }
-
-    fn serialize_unit(self) -> Result<Value, Mismatch> {
-        Ok(Value::Nothing)
     }
 
     fn serialize_unit_variant(
@@ -119,44 +128,8 @@ impl Serializer for ToValue {
         Err(Mismatch)
     }
 
-    fn serialize_seq(self, _: Option<usize>) -> Result<None, Mismatch> {
-        Err(Mismatch)
-    }
-
-    fn serialize_tuple(self, _: usize) -> Result<None, Mismatch> {
-        Err(Mismatch)
-    }
-
-    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<None, Mismatch> {
-        Err(Mismatch)
-    }
-
-    fn serialize_tuple_variant(
-        self,
-        _: &'static str,
-        _: u32,
-        _: &'static str,
-        _: usize,
-    ) -> Result<None, Mismatch> {
-        Err(Mismatch)
-    }
-
-    fn serialize_map(self, _: Option<usize>) -> Result<None, Mismatch> {
-        Err(Mismatch)
-    }
-
     fn serialize_struct(self, _: &'static str, fields: usize) -> Result<Fields, Mismatch> {
         Ok(Fields(Vec::with_capacity(fields)))
-    }
-
-    fn serialize_struct_variant(
-        self,
-        _: &'static str,
-        _: u32,
-        _: &'static str,
-        _: usize,
-    ) -> Result<None, Mismatch> {
-        Err(Mismatch)
     }
 }
 

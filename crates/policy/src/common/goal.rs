@@ -1,12 +1,9 @@
 //! The user's goal for a run.
 
-use std::fmt;
-use std::str::FromStr;
-
 use cosched_core::Nanos;
 
 use crate::common::params::Params;
-use crate::kind::unknown::UnknownName;
+use crate::kind::unknown::by_name;
 
 /// The first aim of a policy that takes turns by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,20 +51,7 @@ impl Goal {
     }
 }
 
-impl fmt::Display for Goal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Goal {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Goal, UnknownName> {
-        let found = Goal::ALL.into_iter().find(|goal| goal.name() == name);
-        found.ok_or_else(|| UnknownName::new("goal", name, Goal::ALL.map(Goal::name)))
-    }
-}
+by_name!(Goal, "goal");
 
 #[cfg(test)]
 mod tests {

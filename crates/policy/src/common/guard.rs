@@ -23,7 +23,7 @@ mod trial;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use cosched_core::{AtExpiry, Measure, Nanos, Observe, Plan, ProgramId, Token, Wake, World};
+use cosched_core::{AtExpiry, Measure, Nanos, Plan, ProgramId, Token, Wake, World};
 
 use super::params;
 pub(crate) use trial::Lengths;
@@ -329,12 +329,9 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
 
     /// Begins to measure the progress of every program, or, with a period of zero, stops.
     fn observe(&self, period: Nanos, plan: &mut Plan) {
-        let programs = self.programs.keys();
-        plan.observe.extend(programs.map(|id| Observe {
-            program: Some(*id),
-            measure: Measure::UserTime,
-            period,
-        }));
+        for id in self.programs.keys() {
+            plan.measure(*id, [Measure::UserTime], period);
+        }
     }
 
     /// Gives a program this setting.

@@ -32,12 +32,10 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::fmt;
-use std::str::FromStr;
 
 use cosched_core::{CpuSet, Level, Topology};
 
-use crate::kind::unknown::UnknownName;
+use crate::kind::unknown::by_name;
 
 /// Where the threads of one program go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -90,22 +88,7 @@ impl Placement {
     }
 }
 
-impl fmt::Display for Placement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Placement {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Placement, UnknownName> {
-        Placement::ALL
-            .into_iter()
-            .find(|placement| placement.name() == name)
-            .ok_or_else(|| UnknownName::new("placement", name, Placement::ALL.map(Placement::name)))
-    }
-}
+by_name!(Placement, "placement");
 
 /// Chooses exactly `threads` of the `free` CPUs; `None` if there are fewer.
 ///

@@ -48,7 +48,7 @@ mod reasons;
 use std::collections::BTreeMap;
 
 use cosched_core::{
-    AtExpiry, Cause, Measure, Nanos, Observe, Plan, Program, ProgramId, Speedup, Token, Wake, World,
+    AtExpiry, Cause, Measure, Nanos, Plan, Program, ProgramId, Speedup, Token, Wake, World,
 };
 
 use super::params;
@@ -432,8 +432,7 @@ impl ThreadLimits {
                 known.settling |= observes;
                 known.ran = program.ran;
                 let period = if observes { Nanos::NEVER } else { Nanos::ZERO };
-                let program = Some(*id);
-                plan.observe.extend(MEASURES.map(|measure| Observe { program, measure, period }));
+                plan.measure(*id, MEASURES, period);
             }
             reads |= observes;
         }

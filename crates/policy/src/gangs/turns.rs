@@ -1,9 +1,6 @@
 //! How programs take turns: by weight, or frozen while others run.
 
-use std::fmt;
-use std::str::FromStr;
-
-use crate::kind::unknown::UnknownName;
+use crate::kind::unknown::by_name;
 
 /// How the programs that have no turn are kept from the CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,18 +24,4 @@ impl Turns {
     }
 }
 
-impl fmt::Display for Turns {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Turns {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Turns, UnknownName> {
-        let found = Turns::ALL.into_iter().find(|turns| turns.name() == name);
-        found
-            .ok_or_else(|| UnknownName::new("way to take turns", name, Turns::ALL.map(Turns::name)))
-    }
-}
+by_name!(Turns, "way to take turns");

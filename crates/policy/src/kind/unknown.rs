@@ -18,3 +18,28 @@ impl UnknownName {
         UnknownName { what, name: name.to_owned(), known: known.join(", ") }
     }
 }
+
+/// Writes an enum as its `name`, and reads it as one of the names of `ALL`. The text says what it
+/// is, for the error.
+macro_rules! by_name {
+    ($kind:ident, $what:literal) => {
+        impl std::fmt::Display for $kind {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl std::str::FromStr for $kind {
+            type Err = $crate::kind::UnknownName;
+
+            fn from_str(name: &str) -> Result<$kind, Self::Err> {
+                let found = $kind::ALL.into_iter().find(|one| one.name() == name);
+                found.ok_or_else(|| {
+                    $crate::kind::UnknownName::new($what, name, $kind::ALL.map($kind::name))
+                })
+            }
+        }
+    };
+}
+
+pub(crate) use by_name;

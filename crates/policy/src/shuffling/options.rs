@@ -1,13 +1,10 @@
 //! Options of `shuffling`.
 
-use std::fmt;
-use std::str::FromStr;
-
 use cosched_core::{Measure, Nanos};
 
 use super::params::{HYSTERESIS, INTERVAL, THRESHOLD};
 use super::sockets::Sockets;
-use crate::kind::unknown::UnknownName;
+use crate::kind::unknown::by_name;
 
 /// Options of `shuffling`.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,17 +93,4 @@ impl SortBy {
     }
 }
 
-impl fmt::Display for SortBy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for SortBy {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<SortBy, UnknownName> {
-        let found = SortBy::ALL.into_iter().find(|sort| sort.name() == name);
-        found.ok_or_else(|| UnknownName::new("order", name, SortBy::ALL.map(SortBy::name)))
-    }
-}
+by_name!(SortBy, "order");

@@ -5,12 +5,10 @@
 //! better knowledge of the machine names groups of CPUs.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::str::FromStr;
 
 use cosched_core::{Cpu, CpuSet, Level, Topology};
 
-use crate::kind::unknown::UnknownName;
+use crate::kind::unknown::by_name;
 
 /// How CPUs form sockets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,20 +64,7 @@ impl GroupBy {
     }
 }
 
-impl fmt::Display for GroupBy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for GroupBy {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<GroupBy, UnknownName> {
-        let found = GroupBy::ALL.into_iter().find(|by| by.name() == name);
-        found.ok_or_else(|| UnknownName::new("group", name, GroupBy::ALL.map(GroupBy::name)))
-    }
-}
+by_name!(GroupBy, "group");
 
 /// Why there are no sockets to shuffle between.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

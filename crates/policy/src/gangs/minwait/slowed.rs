@@ -27,7 +27,7 @@
 
 use std::collections::BTreeMap;
 
-use cosched_core::{Cause, Measure, Nanos, Observe, Plan, Program, ProgramId, Sample, World};
+use cosched_core::{Cause, Measure, Nanos, Plan, Program, ProgramId, Sample, World};
 
 use super::WaitingUnit;
 use crate::common::unit::Unit;
@@ -117,8 +117,7 @@ impl Slowed {
         self.each.retain(|id, _| world.program(*id).is_some());
         for cause in causes {
             if let Cause::Arrived(id) = cause {
-                let (program, period) = (Some(*id), Nanos::NEVER);
-                plan.observe.extend(MEASURES.map(|measure| Observe { program, measure, period }));
+                plan.measure(*id, MEASURES, Nanos::NEVER);
             }
         }
         for sample in world.samples.iter().filter(|sample| sample.thread.is_none()) {
