@@ -193,7 +193,6 @@ pub fn advise(kind: Kind, programs: &[Candidate], cpus: usize) -> Vec<u16> {
     best(kind, programs, tried, cpus)
 }
 
-/// The combination with this number.
 fn combination(choices: &[Vec<u16>], mut code: u64) -> Vec<u16> {
     let mut counts = Vec::with_capacity(choices.len());
     for known in choices {
@@ -243,7 +242,6 @@ fn searched(
     tried
 }
 
-/// A figure of a combination.
 struct CombinationFigure {
     value: f64,
     /// The figure by the times of each round.
@@ -283,7 +281,6 @@ fn smallest(all: Vec<Judged>, figure: fn(&Judged) -> &CombinationFigure) -> Vec<
     all.into_iter().zip(kept).filter(|(_, kept)| *kept).map(|(one, _)| one).collect()
 }
 
-/// The best of the given combinations.
 fn best(kind: Kind, programs: &[Candidate], tried: Vec<Vec<u16>>, cpus: usize) -> Vec<u16> {
     let count = programs.iter().map(|program| program.rounds.len()).min().unwrap_or(0);
     let in_round = |program: &Candidate, round: usize| Candidate {

@@ -112,7 +112,6 @@ pub(crate) const AUTO: Descriptor = Descriptor {
     )
 };
 
-/// The policy `auto`.
 pub(crate) struct Auto {
     options: Options,
     inner: Inner,
@@ -288,7 +287,6 @@ impl Auto {
         self.leave_turns(ReasonCode::GangsIdle, Some(in_turns), world, plan);
     }
 
-    /// Ends taking turns, for this reason.
     fn leave_turns(
         &mut self,
         reason_code: ReasonCode,

@@ -67,17 +67,14 @@ macro_rules! params {
 
 pub(crate) use params;
 
-/// Milliseconds, in a `params.rs`.
 pub(crate) const fn ms(n: u64) -> Nanos {
     Nanos::from_millis(n)
 }
 
-/// Microseconds, in a `params.rs`.
 pub(crate) const fn us(n: u64) -> Nanos {
     Nanos::from_micros(n)
 }
 
-/// Seconds, in a `params.rs`.
 pub(crate) const fn secs(n: u64) -> Nanos {
     Nanos::from_secs(n)
 }
@@ -122,7 +119,6 @@ pub(crate) fn put<T: ConstantValue>(field: &mut T, text: &str, least: T, most: T
     value.is_some()
 }
 
-/// The type of a constant.
 pub(crate) trait ConstantValue: Copy + PartialOrd {
     /// Reads it from an option.
     fn read(text: &str) -> Option<Self>;

@@ -108,7 +108,6 @@ impl Descriptor {
     }
 }
 
-/// Builds a policy from its options.
 pub(crate) type Build = fn(&Options) -> Result<Box<dyn Policy + Send>, Unfit>;
 
 /// Whether programs run in gangs.

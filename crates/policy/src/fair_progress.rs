@@ -97,7 +97,6 @@ pub(crate) const FAIR_PROGRESS: Descriptor = Descriptor {
     )
 };
 
-/// The policy `fair-progress`.
 #[derive(Debug)]
 pub(crate) struct FairProgress {
     known: Knowledge,
@@ -119,7 +118,6 @@ pub(crate) struct FairProgress {
 }
 
 impl FairProgress {
-    /// A policy without knowledge of any program.
     pub(crate) fn new(options: &Options) -> FairProgress {
         FairProgress {
             known: Knowledge::new(options),
@@ -138,7 +136,6 @@ impl FairProgress {
         }
     }
 
-    /// Handles arrivals and ends.
     fn arrivals_and_ends(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
         let comes_again = |id: ProgramId| causes.contains(&Cause::Arrived(id.next()));
         let was_there = |id: ProgramId| {
@@ -282,7 +279,6 @@ impl FairProgress {
         plan.wake.push(Wake { token: QUANTUM_ENDS, at: self.present.ends, first });
     }
 
-    /// Assigns free CPUs to units.
     fn assign(
         &mut self,
         gang: &[(&Unit, FairReason)],
@@ -476,7 +472,6 @@ impl Policy for FairProgress {
     }
 }
 
-/// Seconds as [`Nanos`].
 fn span(seconds: f64) -> Nanos {
     Nanos((seconds * 1e9) as u64)
 }

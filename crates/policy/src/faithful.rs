@@ -78,7 +78,6 @@ pub(crate) const FAITHFUL: Descriptor = Descriptor {
     )
 };
 
-/// The policy `faithful`.
 #[derive(Debug)]
 pub(crate) struct Faithful {
     options: FaithfulOptions,

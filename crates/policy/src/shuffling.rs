@@ -86,7 +86,6 @@ pub(crate) const SHUFFLING: Descriptor = Descriptor {
     )
 };
 
-/// The policy `shuffling`.
 #[derive(Debug)]
 pub(crate) struct Shuffling {
     options: ShufflingOptions,

@@ -34,7 +34,6 @@ pub(crate) const LINUX_GROUPS: Descriptor = Descriptor {
     )
 };
 
-/// Starts every program.
 #[derive(Debug)]
 pub(crate) struct Unmanaged {
     settings: Settings,

@@ -13,7 +13,6 @@ const NOWHERE: u32 = u32::MAX;
 /// How many children a node has.
 const FANOUT: usize = 4;
 
-/// A heap of slots.
 #[derive(Debug)]
 pub(crate) struct Agenda {
     heap: Vec<DueSlot>,
@@ -36,7 +35,6 @@ impl Agenda {
         Agenda { heap: Vec::new(), places: Vec::new(), seed, sequence: 0 }
     }
 
-    /// Makes room for this many slots.
     pub(crate) fn grow(&mut self, slots: usize) {
         self.places.resize(slots, NOWHERE);
         self.heap.reserve(slots - self.heap.len());
@@ -55,7 +53,6 @@ impl Agenda {
         }
     }
 
-    /// Unsets a slot, if it is set.
     pub(crate) fn clear(&mut self, slot: usize) {
         let place = self.places[slot];
         if place == NOWHERE {

@@ -93,7 +93,6 @@ impl SimulatedWorld {
         }
     }
 
-    /// A thread begins to compute.
     fn compute(&mut self, tid: Tid, left: f64, mix: u16) -> bool {
         let thread = &mut self.threads[tid as usize];
         thread.doing = Doing::Compute { left, mix };

@@ -17,7 +17,6 @@ pub(crate) struct Shares {
     each: f64,
     /// The time of the last update.
     until: u64,
-    /// How many threads there are.
     threads: u32,
 }
 

@@ -20,7 +20,6 @@ use crate::prices::LINE;
 use crate::thread::Tid;
 use crate::world::SimulatedWorld;
 
-/// A last-level cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cache {
     /// Bytes in use.

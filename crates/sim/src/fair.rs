@@ -15,7 +15,6 @@ use crate::world::SimulatedWorld;
 /// The largest rounding error of a virtual time, nanoseconds.
 const ROUNDING: f64 = 1e-3;
 
-/// How a thread joins a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EnqueueReason {
     /// For the first time.
@@ -26,7 +25,6 @@ pub(crate) enum EnqueueReason {
     Moved,
 }
 
-/// The next thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NextThread {
     /// The running thread goes on, or there is no thread.

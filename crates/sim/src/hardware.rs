@@ -21,7 +21,6 @@ pub use synthetic::topology;
 
 use crate::prices::LINE;
 
-/// The descriptions that are included, by name.
 const KNOWN: [(&str, &str); 6] = [
     ("chiplets-128", include_str!("../../../machines/chiplets-128.toml")),
     ("dunnington-24", include_str!("../../../machines/dunnington-24.toml")),
@@ -93,7 +92,6 @@ pub enum Scope {
     Machine,
 }
 
-/// The names of the included descriptions.
 fn names() -> String {
     KNOWN.map(|(name, _)| name).join(", ")
 }
@@ -154,7 +152,6 @@ pub enum HardwareError {
     },
 }
 
-/// The content of a file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct HardwareFile {

@@ -38,7 +38,6 @@ const SMALL: f64 = 1e-8;
 /// Bytes of a cache line.
 pub(crate) const LINE: f64 = 64.0;
 
-/// All domains.
 #[derive(Debug)]
 pub(crate) struct Prices {
     pub(crate) domains: Vec<Domain>,

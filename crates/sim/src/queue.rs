@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-/// A queue of events of type `E`.
 #[derive(Debug)]
 pub(crate) struct Queue<E> {
     /// By time, and by the seed for the order of events with the same time.
@@ -28,12 +27,10 @@ impl<E> Queue<E> {
         self.events.keys().next().copied()
     }
 
-    /// All events.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &E> {
         self.events.values()
     }
 
-    /// Takes the next event.
     pub(crate) fn pop(&mut self) -> Option<E> {
         self.events.pop_first().map(|(_, event)| event)
     }

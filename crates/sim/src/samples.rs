@@ -35,7 +35,6 @@ pub(crate) struct ProgramReading {
 }
 
 impl ProgramReading {
-    /// The reading of a program that begins.
     pub(crate) fn new(at: u64, threads: usize) -> ProgramReading {
         let (used, locks, mixes) = (vec![ThreadUsage::default(); threads], Vec::new(), Vec::new());
         ProgramReading { at, frozen: 0, used, locks, mixes, passages: 0 }

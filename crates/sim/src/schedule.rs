@@ -310,7 +310,6 @@ impl SimulatedWorld {
         thread.place = to;
     }
 
-    /// A thread leaves the queue that it waits in.
     pub(crate) fn leave_queue(&mut self, tid: Tid, cpu: usize) {
         self.keep_average(cpu);
         self.part(tid, cpu);

@@ -14,7 +14,6 @@ use crate::world::SimulatedWorld;
 
 /// The bounds of a slice of Linux' fair class.
 const SLICES: (Nanos, Nanos) = (Nanos::from_micros(100), Nanos::from_millis(100));
-/// The nice values.
 const NICE: (i8, i8) = (-20, 19);
 /// The weights of the nice values, and that of nice value 0.
 const WEIGHTS: [f64; 40] = [

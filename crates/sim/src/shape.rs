@@ -11,7 +11,6 @@ pub(crate) struct Shape {
     cpus: [Vec<Vec<u16>>; 4],
     /// For each level except the narrowest, and each group, its groups at the next level.
     inner: [Vec<Vec<u16>>; 3],
-    /// All CPUs.
     all: Vec<u16>,
     /// The groups of the widest level.
     packages: Vec<u16>,
@@ -45,7 +44,6 @@ impl Shape {
         usize::from(self.groups[cpu][level as usize])
     }
 
-    /// The CPUs of a group.
     pub(crate) fn cpus(&self, level: Level, group: usize) -> &[u16] {
         &self.cpus[level as usize][group]
     }

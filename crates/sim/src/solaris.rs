@@ -107,7 +107,6 @@ impl Dispatch {
     }
 }
 
-/// Why a priority changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PriorityChange {
     Expired,

@@ -39,7 +39,6 @@ pub(crate) struct ThreadTeam {
     pub(crate) region: BarrierState,
 }
 
-/// A barrier.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BarrierState {
     /// How often it has opened.
@@ -57,7 +56,6 @@ impl BarrierState {
     }
 }
 
-/// A mutex.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lock {
     pub(crate) holder: Option<Tid>,

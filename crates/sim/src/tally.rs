@@ -102,7 +102,6 @@ pub struct Interval {
     pub tally: Tally,
 }
 
-/// The intervals that are kept.
 #[derive(Debug)]
 pub(crate) struct KeptIntervals {
     every: u64,
@@ -223,12 +222,10 @@ impl SimulatedWorld {
         tally.holder_queued += u64::from(queued);
     }
 
-    /// A thread gets a CPU.
     pub(crate) fn tally_turn(&mut self, tid: Tid) {
         self.tally(tid).turns += 1;
     }
 
-    /// A thread's priority changes.
     pub(crate) fn tally_change(&mut self, tid: Tid, why: PriorityChange) {
         let tally = self.tally(tid);
         match why {

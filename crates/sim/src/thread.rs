@@ -10,7 +10,6 @@ use crate::solaris::Dispatch;
 /// The position of a thread in the world's list.
 pub(crate) type Tid = u32;
 
-/// A thread.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SimulatedThread {
     /// The keys that order queues.
@@ -32,7 +31,6 @@ pub(crate) struct SimulatedThread {
     /// Nanoseconds on a CPU that it owes before its own work goes on: switches, wake-ups, ticks.
     pub(crate) owes: f64,
     pub(crate) pace: ThreadSpeed,
-    /// Its lines in a cache.
     pub(crate) lines: CacheLines,
     /// The time up to which its account is kept.
     pub(crate) since: u64,
@@ -108,7 +106,6 @@ pub(crate) struct ThreadUsage {
     pub(crate) switches: [u64; 2],
 }
 
-/// A thread's place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ThreadState {
     /// On its CPU.
@@ -120,11 +117,9 @@ pub(crate) enum ThreadState {
     Blocked,
     /// It would be queued, if its program were not frozen.
     Held,
-    /// Ended.
     Ended,
 }
 
-/// What a thread does while it has a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) enum Doing {
     /// Nothing yet: its next operation has to be begun.
@@ -136,10 +131,8 @@ pub(crate) enum Doing {
     Spin { left: u64 },
 }
 
-/// What a thread waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum WaitTarget {
-    /// Nothing.
     #[default]
     No,
     /// The end of this round of its operation's barrier.

@@ -90,7 +90,6 @@ pub(crate) struct SimulatedWorld {
     pub(crate) watch: Option<KeptIntervals>,
     /// Which thread was put on a CPU when, if that is recorded.
     pub(crate) switches: Option<Vec<Switch>>,
-    /// The fair share of a thread.
     pub(crate) shares: Shares,
 }
 
@@ -129,7 +128,6 @@ pub(crate) enum Effect {
     Tell(Happening),
 }
 
-/// A CPU.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CpuState {
     pub(crate) current: Option<Tid>,
@@ -159,7 +157,6 @@ impl CpuState {
     }
 }
 
-/// A run of a program.
 #[derive(Clone, Debug)]
 pub(crate) struct ProgramRun {
     pub(crate) id: ProgramId,
@@ -294,7 +291,6 @@ impl SimulatedWorld {
         }
     }
 
-    /// The time of the next event.
     fn next_time(&self) -> Option<u64> {
         let (again, once) = (self.agenda.first(), self.effects.first());
         match (again, once) {

@@ -13,7 +13,6 @@ pub(super) struct Timers {
 }
 
 impl Timers {
-    /// Adopts what a plan requests.
     pub(super) fn adopt(&mut self, plan: &Plan, now: Nanos) {
         for wake in &plan.wake {
             self.wakes.retain(|w| w.token != wake.token);

@@ -15,7 +15,6 @@ use std::ops::Add as _;
 
 use cosched_core::{Cause, Nanos, ProgramId, Sample};
 
-/// What one program did.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct ProgramInterval {
     /// The length of the interval, seconds.
@@ -44,7 +43,6 @@ impl ProgramInterval {
         }
     }
 
-    /// Adds what the program did afterwards.
     fn plus(self, then: ProgramInterval) -> ProgramInterval {
         ProgramInterval {
             seconds: self.seconds + then.seconds,
@@ -128,7 +126,6 @@ impl SampledInterval {
         self
     }
 
-    /// Its length, seconds.
     pub(super) fn seconds(&self) -> f64 {
         self.0.values().map(|did| did.seconds).fold(0.0, f64::max)
     }

@@ -23,7 +23,6 @@ use super::ReasonCode;
 use super::params::Params;
 use crate::gangs::minwait::Share;
 
-/// What a program does alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Alone {
     /// How many active threads it has.

@@ -13,7 +13,6 @@ pub(super) struct Pause {
 }
 
 impl Pause {
-    /// No pause yet.
     pub(super) fn new(params: Params) -> Pause {
         Pause { ends: Nanos::ZERO, next: params.first_pause }
     }

@@ -10,7 +10,6 @@ use super::interval::SampledInterval;
 use super::judgement::{Alone, Rival};
 use super::params::Params;
 
-/// How programs ran in an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IntervalMode {
     Together,
@@ -27,7 +26,6 @@ struct KnownProgram {
     alone: Option<Alone>,
 }
 
-/// What is known of all programs.
 #[derive(Debug)]
 pub(super) struct Programs {
     known: BTreeMap<u16, KnownProgram>,
@@ -35,7 +33,6 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    /// No program is known.
     pub(super) fn new(params: Params) -> Programs {
         Programs { known: BTreeMap::new(), params }
     }
@@ -74,7 +71,6 @@ impl Programs {
         }
     }
 
-    /// The programs that compete for CPUs.
     pub(super) fn competing<'a>(&'a self, world: &World<'a>) -> impl Iterator<Item = &'a Program> {
         present(world).filter(|program| !self.known(program).idles)
     }

@@ -22,13 +22,11 @@ pub(super) struct IntervalSampling {
 }
 
 impl IntervalSampling {
-    /// Nothing is to be read.
     pub(super) fn new() -> IntervalSampling {
         let (at, asked_for) = (Nanos::NEVER, Nanos::NEVER);
         IntervalSampling { interval: Going::default(), disturbed: false, spoilt: 0, at, asked_for }
     }
 
-    /// Adds the samples that were just read.
     pub(super) fn add(&mut self, causes: &[Cause], samples: &[Sample]) {
         self.interval.add(causes, samples);
     }
@@ -58,7 +56,6 @@ impl IntervalSampling {
         self.disturbed
     }
 
-    /// The interval ends at this time.
     pub(super) fn end_at(&mut self, at: Nanos) {
         self.at = at;
     }

@@ -56,7 +56,6 @@ pub(crate) struct Guard<W> {
     programs: BTreeMap<ProgramId, Guarded<W>>,
     queue: VecDeque<ProgramId>,
     trial: Option<(Trial<W>, TrialStage)>,
-    /// How many trials there were.
     trials: u64,
     /// The acts for the policy, in this order.
     acts: Vec<(ProgramId, Act<W>)>,
@@ -91,7 +90,6 @@ impl<W: Default> Guarded<W> {
     }
 }
 
-/// A trial's stage.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum TrialStage {
     Settling,
@@ -104,7 +102,6 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
         Guard { lengths, params, programs, queue, trial: None, trials: 0, acts: Vec::new() }
     }
 
-    /// Whether a trial runs.
     pub(crate) fn is_trying(&self) -> bool {
         self.trial.is_some()
     }
@@ -207,7 +204,6 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
         }
     }
 
-    /// Handles a wake-up that the guard requested.
     pub(crate) fn woke(&mut self, token: Token, world: &World<'_>, plan: &mut Plan) {
         if token == MOMENT {
             self.moment_over(world, plan);
@@ -334,7 +330,6 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
         }
     }
 
-    /// Gives a program this setting.
     fn give(&mut self, id: ProgramId, candidate: W) {
         self.acts.push((id, Act::Give(candidate)));
     }

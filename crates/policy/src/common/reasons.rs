@@ -7,7 +7,6 @@ use cosched_core::{Nanos, Says, Why, Wording, Words};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// An enum of reasons.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReasonSet {
     /// The words of a recorded reason; `None` if it is not one of these.
@@ -18,7 +17,6 @@ pub(crate) struct ReasonSet {
 }
 
 impl ReasonSet {
-    /// The reasons of an enum.
     pub(crate) const fn of<T: Words + DeserializeOwned + 'static>() -> ReasonSet {
         ReasonSet {
             words: |why| why.read::<T>().map(|own| own.words()),

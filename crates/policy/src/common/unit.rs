@@ -75,13 +75,11 @@ impl Unit {
         }
     }
 
-    /// How long it has been waiting.
     pub(crate) fn waiting(&self, world: &World<'_>) -> Nanos {
         let programs = self.ids().filter_map(|id| world.program(id));
         programs.map(|program| program.waiting(world.now)).max().unwrap_or_default()
     }
 
-    /// The names of its programs.
     pub(crate) fn ids(&self) -> impl Iterator<Item = ProgramId> + '_ {
         self.members.iter().map(|member| member.id)
     }
@@ -229,7 +227,6 @@ impl Unfreezable {
     }
 }
 
-/// A unit's CPU assignment.
 #[derive(Debug)]
 pub(crate) struct Assignment {
     pub(crate) members: Vec<ProgramId>,

@@ -27,7 +27,6 @@ impl Amount {
     }
 }
 
-/// The account of one program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ProgressAccount {
     /// Seconds alone.

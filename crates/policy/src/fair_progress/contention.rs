@@ -41,7 +41,6 @@ pub(super) struct QuantumLoad {
 }
 
 impl Thresholds {
-    /// The thresholds of a machine with this peak.
     pub(super) fn of_peak(peak: f64, params: Params) -> Thresholds {
         Thresholds { peak, params }
     }

@@ -31,7 +31,6 @@ use crate::kind::Options;
 /// The peak where it is not known. Any value will do, since no traffic is compared with it then.
 const ANY_PEAK: f64 = 1.0;
 
-/// The unit to train.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct TrainingTarget {
     /// The position of its unit.
@@ -42,7 +41,6 @@ pub(super) struct TrainingTarget {
     pub(super) lacks: f64,
 }
 
-/// All that was learned.
 #[derive(Debug)]
 pub(super) struct Knowledge {
     options: FairOptions,
@@ -57,7 +55,6 @@ pub(super) struct Knowledge {
 }
 
 impl Knowledge {
-    /// Knowledge of no program.
     pub(super) fn new(options: &Options) -> Knowledge {
         let params = options.params.fair_progress;
         Knowledge {

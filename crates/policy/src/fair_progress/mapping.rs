@@ -16,7 +16,6 @@ use cosched_core::{CpuSet, Level, Topology};
 
 use crate::gangs::placement::{Placement, place};
 
-/// A program to be placed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct MappedProgram {
     /// How many CPUs it requests.
@@ -72,7 +71,6 @@ fn neighbours(topology: &Topology, cpus: &CpuSet) -> CpuSet {
     topology.cpus().iter().filter(is_near).map(|cpu| cpu.id).collect()
 }
 
-/// The programs that were placed so far.
 struct PlacedPrograms<'a> {
     topology: &'a Topology,
     free: CpuSet,

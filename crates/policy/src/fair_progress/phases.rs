@@ -99,11 +99,6 @@ impl ProgramPhase {
         !self.is_known() && self.executions >= seen && self.failed < given_up && !is_mute
     }
 
-    /// How many segments it had.
-    fn executions(&self) -> u32 {
-        self.executions
-    }
-
     /// Cache lines per microsecond that each of its CPUs would move alone; `None` if they were not
     /// counted.
     pub(super) fn required(&self) -> Option<f64> {
@@ -147,7 +142,6 @@ impl ProgramPhase {
     }
 }
 
-/// All phases of a program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct PhaseTable {
     phases: Vec<ProgramPhase>,
@@ -157,7 +151,6 @@ pub(super) struct PhaseTable {
 }
 
 impl PhaseTable {
-    /// Without any phase.
     pub(super) fn new(params: Params) -> PhaseTable {
         PhaseTable { params, ..PhaseTable::default() }
     }
@@ -195,12 +188,10 @@ impl PhaseTable {
         Some(self.phases.len() - 1)
     }
 
-    /// A phase, by its position.
     pub(super) fn phase(&self, position: usize) -> Option<&ProgramPhase> {
         self.phases.get(position)
     }
 
-    /// A phase, by its position, to be changed.
     pub(super) fn phase_mut(&mut self, position: usize) -> Option<&mut ProgramPhase> {
         self.phases.get_mut(position)
     }
@@ -244,7 +235,7 @@ impl PhaseTable {
     /// coverage.
     pub(super) fn coverage(&self) -> f64 {
         let known = self.phases.iter().filter(|phase| phase.is_known());
-        let known: u32 = known.map(ProgramPhase::executions).sum();
+        let known: u32 = known.map(|phase| phase.executions).sum();
         f64::from(known) / f64::from(self.segments().max(1))
     }
 
@@ -257,7 +248,7 @@ impl PhaseTable {
     }
 
     fn segments(&self) -> u32 {
-        self.phases.iter().map(ProgramPhase::executions).sum::<u32>() + self.unknown
+        self.phases.iter().map(|phase| phase.executions).sum::<u32>() + self.unknown
     }
 }
 

@@ -21,7 +21,6 @@ pub(super) struct Predictor {
 }
 
 impl Predictor {
-    /// No phase was seen yet.
     pub(super) fn new(params: Params) -> Predictor {
         Predictor { params, ..Predictor::default() }
     }

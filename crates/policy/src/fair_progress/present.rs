@@ -13,7 +13,6 @@ pub(super) struct RunningUnit {
     pub(super) since: Nanos,
 }
 
-/// The present quantum.
 #[derive(Debug)]
 pub(super) struct Present {
     pub(super) began: Nanos,
@@ -26,7 +25,6 @@ pub(super) struct Present {
     pub(super) opens: bool,
 }
 
-/// The program that is trained.
 #[derive(Debug)]
 pub(super) struct Trained {
     pub(super) members: Vec<ProgramId>,

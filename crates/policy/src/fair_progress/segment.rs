@@ -21,7 +21,6 @@ const LINE: f64 = 64.0;
 /// Cache lines per second of one GB/s.
 const LINES_PER_GIGABYTE: f64 = 1e9 / LINE;
 
-/// What a program did in a quantum.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Segment {
     /// Seconds that it was allowed to run.
@@ -107,7 +106,6 @@ impl Segment {
         self.lines.map(|lines| lines / self.running / 1e6)
     }
 
-    /// Cache lines per work.
     pub(super) fn lines_per_work(&self) -> Option<f64> {
         let work = self.work.filter(|work| *work > 0.0)?;
         self.lines.map(|lines| lines / work)

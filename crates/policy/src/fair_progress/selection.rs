@@ -19,13 +19,11 @@ use cosched_core::Nanos;
 use crate::common::unit::Unit;
 use crate::gangs::rounds::first_fit;
 
-/// A unit that may run in the next quantum.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EligibleUnit<'a> {
     pub(super) unit: &'a Unit,
     /// Weighted progress.
     pub(super) progress: f64,
-    /// How long it has been waiting.
     pub(super) waited: Nanos,
 }
 

@@ -20,12 +20,10 @@ pub(super) struct Sequence {
 }
 
 impl Sequence {
-    /// No training yet.
     pub(super) fn new(params: Params) -> Sequence {
         Sequence { params, ..Sequence::default() }
     }
 
-    /// Whether the program is in the middle of a sequence.
     pub(super) fn is_on(&self) -> bool {
         self.left > 0
     }

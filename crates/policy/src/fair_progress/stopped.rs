@@ -43,12 +43,10 @@ impl StoppedPrograms {
         StopChanges { stopped, continued }
     }
 
-    /// A new quantum begins.
     pub(super) fn begin_quantum(&mut self) {
         self.meanwhile.clone_from(&self.now);
     }
 
-    /// Whether it is stopped.
     pub(super) fn is_stopped(&self, id: ProgramId) -> bool {
         self.now.contains(&id)
     }

@@ -13,7 +13,6 @@ use super::segment::Segment;
 use super::sequence::Sequence;
 use cosched_core::ProgramId;
 
-/// One program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct TrackedProgram {
     account: ProgressAccount,
@@ -22,14 +21,12 @@ pub(super) struct TrackedProgram {
     predictor: Predictor,
     /// Its traffic in its last segment.
     pub(super) traffic: Option<f64>,
-    /// How often it was trained.
     pub(super) trained: u32,
     /// Seconds that it is assumed to have waited since it was last seen on a CPU.
     rested: f64,
     params: Params,
 }
 
-/// How a segment ran.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SegmentConditions<'a> {
     /// With little interference.
@@ -38,7 +35,6 @@ pub(super) struct SegmentConditions<'a> {
     pub(super) trained: bool,
     /// The co-runners, where speeds are compared by them.
     pub(super) co_runners: Option<&'a [ProgramId]>,
-    /// The program's weight.
     pub(super) weight: f64,
 }
 
@@ -48,7 +44,6 @@ impl Default for SegmentConditions<'_> {
     }
 }
 
-/// What a segment has shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Learnt {
     /// Seconds that it would have taken alone, without work of unknown worth.
@@ -58,7 +53,6 @@ pub(super) struct Learnt {
 }
 
 impl TrackedProgram {
-    /// A program of which nothing is known.
     pub(super) fn new(params: Params) -> TrackedProgram {
         TrackedProgram {
             sequence: Sequence::new(params),

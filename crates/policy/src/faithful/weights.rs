@@ -13,7 +13,6 @@ use cosched_core::Program;
 
 /// The factor of a step of the nice value.
 const STEP: f64 = 1.25;
-/// The highest nice value.
 const NICEST: f64 = 19.0;
 
 /// For each program the nice value to add, where weights differ.

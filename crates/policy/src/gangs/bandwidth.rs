@@ -92,7 +92,6 @@ fn cut(units: &[Unit], cpus: usize, table: &Slowdowns, limits: Limits) -> Vec<Ga
     board.gangs.iter().map(|gang| board.reasoned(&gang.members)).collect()
 }
 
-/// Gangs in the making.
 struct GangBuilder<'a> {
     units: &'a [Unit],
     cpus: usize,
@@ -101,7 +100,6 @@ struct GangBuilder<'a> {
     gangs: Vec<GangDraft>,
 }
 
-/// A gang that is not complete yet.
 struct GangDraft {
     members: Vec<usize>,
     /// See [`GangBuilder::worth`].

@@ -43,7 +43,6 @@ pub fn binds_by_weight(topology: &Topology, cpus: &CpuSet) -> bool {
     topology.spanned(cpus, Level::Llc) > 1
 }
 
-/// A policy with turns by weight.
 pub(crate) struct ByWeightPolicy {
     policy: Box<dyn Policy + Send>,
     parts: BTreeMap<ProgramId, TurnPart>,

@@ -27,7 +27,6 @@ pub(crate) const FCFS: Descriptor = Descriptor {
     })
 };
 
-/// The policy `fcfs`.
 #[derive(Debug, Default)]
 pub(crate) struct Fcfs {
     /// The programs that were told to run: the world shows a start a moment later.

@@ -88,7 +88,6 @@ pub(crate) const ADAPTIVE_MINWAIT: Descriptor = Descriptor {
     )
 };
 
-/// The policy `minwait`.
 #[derive(Debug)]
 pub(crate) struct Minwait {
     places: Placer,
@@ -385,7 +384,6 @@ pub(crate) fn turns(sizes: &[usize], cpus: usize) -> f64 {
     sizes.iter().sum::<usize>() as f64 / cpus.max(1) as f64
 }
 
-/// A unit that waits.
 struct WaitingUnit<'a> {
     unit: &'a Unit,
     since: Nanos,

@@ -122,7 +122,6 @@ struct Slot {
     kept: bool,
 }
 
-/// One step of the descent.
 enum DescentStep {
     Domain(Level),
     Rank(fn(&Slot) -> u16),

@@ -30,7 +30,6 @@ pub fn possible() -> String {
     format!("from {least:.0} ms to {most:.0} s")
 }
 
-/// The weights of gangs.
 #[derive(Debug)]
 pub(crate) struct Weights {
     each: Vec<f64>,

@@ -51,7 +51,6 @@ pub(crate) type Fill = fn(&[(usize, &Unit)], usize) -> Gang;
 /// The only wake-up of these policies.
 const TURN_ENDS: Token = Token(0);
 
-/// Gangs that take turns.
 pub(crate) struct Rounds {
     cut: Cut,
     fill: Option<Fill>,
@@ -115,7 +114,6 @@ impl Cutting {
         self.order[(self.turn + turns) % self.order.len()]
     }
 
-    /// The gang in turn.
     fn gang(&self) -> usize {
         self.ahead(0)
     }

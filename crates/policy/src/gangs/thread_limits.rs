@@ -64,7 +64,6 @@ const MEASURES: [Measure; 3] = [Measure::Progress, Measure::Counters, Measure::U
 /// How many quanta a round has with units of these sizes on this number of CPUs.
 pub(crate) type QuantaPerRound = fn(&[usize], usize) -> f64;
 
-/// The thread counts of malleable programs.
 #[derive(Debug)]
 pub(crate) struct ThreadLimits {
     turns: QuantaPerRound,
@@ -78,7 +77,6 @@ pub(crate) struct ThreadLimits {
     params: params::ThreadLimitParams,
 }
 
-/// What is known of a malleable program.
 #[derive(Clone, Debug)]
 struct MalleableProgram {
     /// The most threads that it requested since the last decision.
@@ -385,7 +383,6 @@ impl ThreadLimits {
         trials.min_by_key(|(tried, trial)| (*tried, trial.program)).map(|(_, trial)| trial)
     }
 
-    /// Sets a program's thread limit.
     fn limit(
         &mut self,
         id: ProgramId,

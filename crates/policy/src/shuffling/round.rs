@@ -56,7 +56,6 @@ pub(super) struct ShufflingRound<'a> {
     pub(super) length: Nanos,
 }
 
-/// The result of an interval.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum IntervalResult {
     /// Threads hardly wait at locks: this share of their time.

@@ -15,13 +15,11 @@ use cosched_core::{CpuSet, MaskOwner, Nanos, Plan, Thread, ThreadId, ThreadRule}
 use super::Homes;
 use super::round::{Shuffle, ThreadTotals, socket_of};
 
-/// What is known of a program.
 #[derive(Debug)]
 pub(super) struct ShuffledProgram {
     /// Samples of its threads since the last decision, and the time of that decision.
     pub(super) totals: BTreeMap<ThreadId, ThreadTotals>,
     pub(super) since: Nanos,
-    /// The sockets of its threads.
     pub(super) homes: Homes,
     /// Where its pages lie.
     pub(super) pages: Homes,

@@ -12,7 +12,6 @@ use super::{Bus, Hardware, HardwareError, HardwareFile, Scope};
 const DEFAULTS: &str = "gigahertz=2.5 smt_share=0.62 cache_mib=16 memory_nanos=90 \
                         switch_nanos=2000 wake_nanos=3000 signal_nanos=20,60,150 bus=package:30";
 
-/// The keys.
 const KEYS: &str = "gigahertz, smt_share, cache_mib, memory_nanos, switch_nanos, wake_nanos, \
     strays_per_second, interruptions_per_second, housekeeping_per_second, tick_nanos, \
     signal_nanos=CORE,PACKAGE,MACHINE, bus=package:GB/s (or llc, machine; may be repeated)";
@@ -59,7 +58,6 @@ fn wrong(word: &str, problem: String) -> HardwareError {
     HardwareError::Word { word: word.to_owned(), problem }
 }
 
-/// Reads one word.
 fn take(read: &mut HardwareFile, word: &str) -> Result<(), HardwareError> {
     let (key, value) = word.split_once('=').unwrap_or((word, ""));
     let number = |text: &str| {

@@ -147,7 +147,6 @@ pub fn fit<E>(
     Ok(done)
 }
 
-/// A program that is being fitted.
 struct ProgramFit<'a, R> {
     known: &'a Known,
     others: &'a [Fitted],
@@ -155,7 +154,6 @@ struct ProgramFit<'a, R> {
     run: &'a mut R,
 }
 
-/// The parameters of a model.
 #[derive(Clone, Copy, Debug)]
 struct ModelDraft {
     instructions: f64,
@@ -313,7 +311,6 @@ impl<E, R: FnMut(&Model) -> Result<ModelRun, E>> ProgramFit<'_, R> {
     }
 }
 
-/// The text of the model.
 fn text(known: &Known, draft: ModelDraft) -> String {
     let value = |key: Free, given: f64| match draft.free {
         Some((free, value)) if free == key => value,

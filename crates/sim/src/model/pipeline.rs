@@ -9,7 +9,6 @@ use serde::Deserialize;
 use super::Op;
 use super::file::{ModelError, ScriptWriter, check};
 
-/// A pipeline in a model file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Pipeline {

@@ -68,7 +68,6 @@ impl ThreadKind {
             && (self.mix, self.refills) == (other.mix, other.refills)
     }
 
-    /// The speed of each of these threads.
     pub(crate) fn pace(&self) -> ThreadSpeed {
         let references = self.mix.misses_without_cache;
         ThreadSpeed {

@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 
 use cosched_core::{Nanos, ProgramId, Quality, Sample};
 
-/// The progress of every program in a moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct MomentProgress(BTreeMap<ProgramId, ProgramProgress>);
 
@@ -27,7 +26,6 @@ struct ProgramProgress {
     is_idle: bool,
 }
 
-/// The unit of progress.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum ProgressUnit {
     Instructions,
@@ -47,7 +45,6 @@ impl ProgramProgress {
 }
 
 impl MomentProgress {
-    /// Adds a program's sample.
     pub(super) fn add(&mut self, sample: &Sample) {
         let seconds = (sample.to - sample.from).as_secs_f64();
         if sample.thread.is_some() || seconds <= 0.0 {

@@ -70,7 +70,6 @@ pub(super) enum Finding {
 }
 
 impl<W> Trial<W> {
-    /// The trial with this number, of a program with this many threads.
     pub(super) fn new(
         program: ProgramId,
         number: u64,
@@ -100,7 +99,6 @@ impl<W> Trial<W> {
         if self.is_candidates_turn() { &self.candidate } else { &self.incumbent }
     }
 
-    /// Whether the present moment is with the candidate.
     pub(super) fn is_candidates_turn(&self) -> bool {
         let four = (self.moments / 4) as u64;
         let outside = matches!(self.moments % 4, 0 | 3);

@@ -22,7 +22,6 @@ use cosched_core::{CpuSet, Level, Nanos, Output, Plan, ProgramId, Settings, Worl
 use super::MinwaitReason;
 use crate::common::unit::Unit;
 
-/// The programs that backfill.
 #[derive(Debug, Default)]
 pub(super) struct Backfill {
     /// The programs of a unit, and the CPUs that they share.
@@ -46,7 +45,6 @@ impl Backfill {
         unit.waiting(world).max(since.map_or(Nanos::ZERO, |since| world.now.since(*since)))
     }
 
-    /// The quantum is over.
     pub(super) fn end(&mut self) {
         self.given = None;
     }

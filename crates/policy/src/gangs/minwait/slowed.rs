@@ -43,7 +43,6 @@ pub(super) struct Slowed {
     each: BTreeMap<ProgramId, ProgramWork>,
 }
 
-/// The work of one program so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct ProgramWork {
     /// The time of its last reading.
@@ -54,7 +53,6 @@ struct ProgramWork {
     between: IntervalWork,
 }
 
-/// The work in some intervals.
 #[derive(Clone, Copy, Debug, Default)]
 struct IntervalWork {
     seconds: f64,
@@ -102,7 +100,6 @@ impl ProgramWork {
 }
 
 impl Slowed {
-    /// Without any work.
     pub(super) fn new(params: Params) -> Slowed {
         Slowed { params, each: BTreeMap::new() }
     }

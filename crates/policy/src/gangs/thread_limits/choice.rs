@@ -21,7 +21,6 @@
 
 use crate::gangs::params::ThreadLimitParams as Params;
 
-/// The input of a choice.
 pub(super) struct LimitInput<'a> {
     /// The most threads of each program, from 1.
     pub(super) most: &'a [u16],

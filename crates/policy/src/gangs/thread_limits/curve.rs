@@ -36,7 +36,6 @@ pub(super) fn progress(sample: &Sample) -> Option<(SpeedUnit, f64)> {
     ticks.or_else(instructions).or_else(user).filter(|(_, amount)| *amount > 0.0)
 }
 
-/// The speed with one thread count.
 #[derive(Clone, Copy, Debug)]
 struct CurvePoint {
     threads: u16,
@@ -46,7 +45,6 @@ struct CurvePoint {
     at: Nanos,
 }
 
-/// Speeds by thread count.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Curve {
     unit: Option<SpeedUnit>,

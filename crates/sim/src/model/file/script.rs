@@ -5,7 +5,6 @@ use cosched_core::Nanos;
 use super::{Critical, LONGEST_SLEEP, ModelError, ModelPhase, check, time};
 use crate::model::{Mix, Op};
 
-/// An unfinished script.
 #[derive(Default)]
 pub(in crate::model) struct ScriptWriter {
     pub(in crate::model) threads: u16,
