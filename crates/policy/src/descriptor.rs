@@ -147,31 +147,66 @@ pub enum Need {
     Sockets,
 }
 
-/// Options on the command line that the same policies take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OptionGroup {
+/// Lists groups of options, in the order of the help: what the policies do that take them, and the
+/// options.
+macro_rules! option_groups {
+    ($($(#[$doc:meta])+ $group:ident, $what:literal, $options:expr;)+) => {
+        /// Options on the command line that the same policies take.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum OptionGroup {
+            $($(#[$doc])+ $group,)+
+        }
+
+        impl OptionGroup {
+            /// All groups, in the order of the help.
+            pub const ALL: [OptionGroup; [$($what),+].len()] = [$(OptionGroup::$group),+];
+
+            /// Its options, without their dashes.
+            pub const fn options(self) -> &'static [&'static str] {
+                match self {
+                    $(OptionGroup::$group => $options,)+
+                }
+            }
+
+            /// What the policies do that take these options. With turns by weight, those that make
+            /// gangs pause no program, and bind none on some machines.
+            pub const fn what(self) -> &'static str {
+                match self {
+                    $(OptionGroup::$group => $what,)+
+                }
+            }
+        }
+    };
+}
+
+option_groups! {
     /// The length of a turn.
-    Quantum,
+    Quantum, "have quanta", &["quantum"];
     /// How programs take turns.
-    Turns,
+    Turns, "take turns", &["turns"];
     /// How programs are paused.
-    Pauses,
+    Pauses, "can pause programs", &["max-frozen", "freezer"];
     /// Where programs run.
-    Places,
+    Places, "can bind programs to CPUs", &["placement", "pinning"];
     /// Backfill.
-    Fill,
+    Fill, "give idle CPUs away", &["fill"];
     /// The user's goal.
-    Goal,
+    Goal, "choose by themselves", &["goal"];
     /// A table of slowdowns.
-    Slowdowns,
+    Slowdowns, "predict slowdowns", &["slowdowns"];
     /// How programs are measured.
-    Measuring,
+    Measuring, "measure programs", &["interval", "no-guard", "relearn"];
     /// Classes and slices.
-    Slices,
+    Slices, "measure programs and give slices", &["actuators", "quanta"];
     /// Groups of CPUs.
-    Shuffling,
+    Shuffling, "move threads between groups of CPUs", &[
+        "groups", "group-by", "threshold", "hysteresis", "sort-by",
+    ];
     /// How slowdowns are kept equal.
-    Equality,
+    Equality, "keep slowdowns equal", &[
+        "peak-bandwidth", "training-limit", "fairness", "no-distribution", "no-sequences",
+        "by-corunners", "no-phases", "optimal",
+    ];
 }
 
 /// The options of gangs that take turns.
@@ -179,67 +214,8 @@ pub(crate) const OF_GANGS: &[OptionGroup] =
     &[OptionGroup::Quantum, OptionGroup::Turns, OptionGroup::Pauses, OptionGroup::Places];
 
 impl OptionGroup {
-    /// All groups, in the order of the help.
-    pub const ALL: [OptionGroup; 11] = [
-        OptionGroup::Quantum,
-        OptionGroup::Turns,
-        OptionGroup::Pauses,
-        OptionGroup::Places,
-        OptionGroup::Fill,
-        OptionGroup::Goal,
-        OptionGroup::Slowdowns,
-        OptionGroup::Measuring,
-        OptionGroup::Slices,
-        OptionGroup::Shuffling,
-        OptionGroup::Equality,
-    ];
-
     /// The group with an option, which is named without its dashes.
     pub fn of(option: &str) -> Option<OptionGroup> {
         OptionGroup::ALL.into_iter().find(|group| group.options().contains(&option))
-    }
-
-    /// Its options, without their dashes.
-    pub const fn options(self) -> &'static [&'static str] {
-        match self {
-            OptionGroup::Quantum => &["quantum"],
-            OptionGroup::Turns => &["turns"],
-            OptionGroup::Pauses => &["max-frozen", "freezer"],
-            OptionGroup::Places => &["placement", "pinning"],
-            OptionGroup::Fill => &["fill"],
-            OptionGroup::Goal => &["goal"],
-            OptionGroup::Slowdowns => &["slowdowns"],
-            OptionGroup::Measuring => &["interval", "no-guard", "relearn"],
-            OptionGroup::Slices => &["actuators", "quanta"],
-            OptionGroup::Shuffling => &["groups", "group-by", "threshold", "hysteresis", "sort-by"],
-            OptionGroup::Equality => &[
-                "peak-bandwidth",
-                "training-limit",
-                "fairness",
-                "no-distribution",
-                "no-sequences",
-                "by-corunners",
-                "no-phases",
-                "optimal",
-            ],
-        }
-    }
-
-    /// What the policies do that take these options. With turns by weight, those that make gangs
-    /// pause no program, and bind none on some machines.
-    pub const fn what(self) -> &'static str {
-        match self {
-            OptionGroup::Quantum => "have quanta",
-            OptionGroup::Turns => "take turns",
-            OptionGroup::Pauses => "can pause programs",
-            OptionGroup::Places => "can bind programs to CPUs",
-            OptionGroup::Fill => "give idle CPUs away",
-            OptionGroup::Goal => "choose by themselves",
-            OptionGroup::Slowdowns => "predict slowdowns",
-            OptionGroup::Measuring => "measure programs",
-            OptionGroup::Slices => "measure programs and give slices",
-            OptionGroup::Shuffling => "move threads between groups of CPUs",
-            OptionGroup::Equality => "keep slowdowns equal",
-        }
     }
 }

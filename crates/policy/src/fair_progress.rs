@@ -63,9 +63,7 @@ use cosched_core::{
 };
 
 use crate::common::reasons::{ReasonSet, SharedReason};
-use crate::common::unit::{
-    Denied, Placer, Sorted, Unfreezable, Unit, divided, only_settled, settings,
-};
+use crate::common::unit::{Denied, Placer, Sorted, Unit, divided, only_settled, settings};
 use crate::descriptor::{Descriptor, Learns, OF_GANGS, OptionGroup};
 use crate::gangs::greedy;
 use crate::gangs::placement::Placement;
@@ -104,7 +102,6 @@ pub(crate) struct FairProgress {
     places: Placer,
     quantum: QuantumRule,
     sorted: Sorted,
-    unfreezable: Unfreezable,
     denied: Denied,
     /// The CPU assignment of the programs that run.
     assignments: Vec<RunningUnit>,
@@ -125,7 +122,6 @@ impl FairProgress {
             places: Placer::new(options.placement),
             quantum: QuantumRule::new(options.quantum, options.params.gangs),
             sorted: Sorted::default(),
-            unfreezable: Unfreezable::default(),
             denied: Denied::default(),
             assignments: Vec::new(),
             waiting: BTreeMap::new(),
@@ -149,9 +145,8 @@ impl FairProgress {
                     if !was_there(id) {
                         self.known.add(id);
                     }
-                    let phases =
-                        self.known.distinguishes_phases().then_some(Measure::InstructionPointers);
-                    let alone = self.known.knows_solo_times().then_some(Measure::Alone);
+                    let phases = self.known.options.phases.then_some(Measure::InstructionPointers);
+                    let alone = self.known.options.optimal.then_some(Measure::Alone);
                     let measures = MEASURES.into_iter().chain(phases).chain(alone);
                     plan.measure(id, measures, Nanos::NEVER);
                 }
@@ -196,7 +191,7 @@ impl FairProgress {
     /// Ends the training that is under way, if any, and returns the programs that were trained.
     fn end_training(&mut self, now: Nanos) -> Vec<ProgramId> {
         let Some(trained) = self.present.trained.take() else { return Vec::new() };
-        self.known.pay(trained.idle, (now - self.present.began).as_secs_f64());
+        self.known.overhead.trained(trained.idle, (now - self.present.began).as_secs_f64());
         trained.members
     }
 
@@ -286,17 +281,11 @@ impl FairProgress {
         world: &World<'_>,
         plan: &mut Plan,
     ) {
-        let free = self
-            .assignments
-            .iter()
-            .fold(*world.cpus, |free, assignment| free.difference(&assignment.cpus));
+        let free = self.free(world);
         let member = |(unit, _): &(&Unit, FairReason)| MappedProgram {
             cpus: unit.threads,
             traffic: self.known.traffic(unit),
-            last: unit
-                .ids()
-                .filter_map(|id| world.program(id)?.cpus)
-                .fold(CpuSet::EMPTY, |all, cpus| all.union(&cpus)),
+            last: unit.last_cpus(world),
         };
         let members: Vec<MappedProgram> = gang.iter().map(member).collect();
         let found = places(&members, free, trained, self.placement, world.topology);
@@ -321,6 +310,12 @@ impl FairProgress {
         }
     }
 
+    /// CPUs that are assigned to no program.
+    fn free(&self, world: &World<'_>) -> CpuSet {
+        let given = self.assignments.iter();
+        given.fold(*world.cpus, |free, assignment| free.difference(&assignment.cpus))
+    }
+
     /// Units without CPUs.
     fn standing<'a>(&self, units: &'a [Unit]) -> Vec<&'a Unit> {
         let assigned = self.assigned();
@@ -329,10 +324,7 @@ impl FairProgress {
 
     /// Gives free CPUs to the programs with the least progress.
     fn fill(&mut self, units: &[Unit], world: &World<'_>, plan: &mut Plan) {
-        let free = self
-            .assignments
-            .iter()
-            .fold(*world.cpus, |free, assignment| free.difference(&assignment.cpus));
+        let free = self.free(world);
         if free.is_empty() || self.present.trained.is_some() {
             return;
         }
@@ -433,8 +425,7 @@ impl Policy for FairProgress {
         self.arrivals_and_ends(causes, world, plan);
         let mut sorted = std::mem::take(&mut self.sorted);
         self.denied.update(causes);
-        if sorted.update(causes, world) {
-            self.unfreezable.run(&sorted.unfreezable, plan);
+        if sorted.update(causes, world, plan) {
             self.forget_the_gone(&sorted.units, world.now);
             self.places.retain(world);
         }
@@ -445,7 +436,7 @@ impl Policy for FairProgress {
                 let trained = self.end_training(world.now);
                 self.known.learn(units, world, self.present.disturbed, &trained);
             }
-            self.known.begin_quantum();
+            self.known.stopped.begin_quantum();
         }
         let is_other =
             self.cpus != *world.cpus || self.is_torn(units) || !self.assignments_hold(units);

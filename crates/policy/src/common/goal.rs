@@ -21,19 +21,6 @@ pub enum Goal {
 }
 
 impl Goal {
-    /// All goals, the default first.
-    pub const ALL: [Goal; 4] = [Goal::Balanced, Goal::Throughput, Goal::Fair, Goal::Responsive];
-
-    /// Its name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Goal::Balanced => "balanced",
-            Goal::Throughput => "throughput",
-            Goal::Fair => "fair",
-            Goal::Responsive => "responsive",
-        }
-    }
-
     /// Whether a program of a larger weight gets more, or sooner.
     pub fn uses_weights(self) -> bool {
         matches!(self, Goal::Balanced | Goal::Responsive)
@@ -51,7 +38,11 @@ impl Goal {
     }
 }
 
-by_name!(Goal, "goal");
+by_name!(
+    Goal,
+    "goal",
+    [Balanced: "balanced", Throughput: "throughput", Fair: "fair", Responsive: "responsive"]
+);
 
 #[cfg(test)]
 mod tests {

@@ -253,7 +253,7 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
         if *step == TrialStage::Settling {
             *step = TrialStage::Measuring;
             trial.begin_moment();
-            return read_at(world.now + trial.moment(), plan);
+            return read_at(world.now + trial.moment, plan);
         }
         let (id, was_candidates) = (trial.program, trial.is_candidates_turn());
         let finding = trial.measured(world.samples);

@@ -80,6 +80,12 @@ impl Unit {
         programs.map(|program| program.waiting(world.now)).max().unwrap_or_default()
     }
 
+    /// The CPUs that its programs have, or had last.
+    pub(crate) fn last_cpus(&self, world: &World<'_>) -> CpuSet {
+        let last = self.ids().filter_map(|id| world.program(id)?.cpus);
+        last.fold(CpuSet::EMPTY, |all, cpus| all.union(&cpus))
+    }
+
     pub(crate) fn ids(&self) -> impl Iterator<Item = ProgramId> + '_ {
         self.members.iter().map(|member| member.id)
     }
@@ -94,51 +100,38 @@ pub(crate) struct Sorted {
     cpus: usize,
     /// The units, in the order of the workload.
     pub(crate) units: Vec<Unit>,
-    /// The programs that may not be frozen.
+    /// The programs that may not be frozen. Each was told once to run with its original settings.
     pub(crate) unfreezable: Vec<ProgramId>,
 }
 
 /// The properties that units depend on.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct UnitProperties {
-    id: ProgramId,
-    schedulable: bool,
-    freezable: bool,
-    thread_count: u16,
-    group: Option<GroupId>,
-    weight: f64,
-    profile: Profile,
-}
+type UnitProperties = (ProgramId, bool, bool, u16, Option<GroupId>, f64, Profile);
 
-impl UnitProperties {
-    fn of(program: &Program) -> UnitProperties {
-        let Program { id, freezable, thread_count, group, weight, profile, .. } = *program;
-        UnitProperties {
-            id,
-            schedulable: schedulable(program),
-            freezable,
-            thread_count,
-            group,
-            weight,
-            profile,
-        }
-    }
+fn properties(program: &Program) -> UnitProperties {
+    let Program { id, freezable, thread_count, group, weight, profile, .. } = *program;
+    (id, schedulable(program), freezable, thread_count, group, weight, profile)
 }
 
 impl Sorted {
-    /// Makes the units again if a program arrived, ended or changed; returns whether.
-    pub(crate) fn update(&mut self, causes: &[Cause], world: &World<'_>) -> bool {
+    /// Makes the units again if a program arrived, ended or changed; returns whether. Programs that
+    /// may not be frozen run from now on.
+    pub(crate) fn update(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) -> bool {
         if causes.iter().all(leaves_units) {
             return false;
         }
-        let known = || world.programs.iter().map(UnitProperties::of);
+        let known = || world.programs.iter().map(properties);
         if self.cpus == world.cpus.len() && known().eq(self.programs.iter().copied()) {
             return false;
         }
         self.programs.clear();
         self.programs.extend(known());
         self.cpus = world.cpus.len();
+        let told = std::mem::take(&mut self.unfreezable);
         (self.units, self.unfreezable) = sort_out(world);
+        for id in self.unfreezable.iter().filter(|id| !told.contains(id)) {
+            plan.run(*id, Settings::default());
+            plan.because(Some(*id), SharedReason::NeverFrozen);
+        }
         true
     }
 }
@@ -211,20 +204,6 @@ impl Denied {
 
 fn schedulable(program: &Program) -> bool {
     program.state != ProgramState::StoppedByOther
-}
-
-/// Programs that may not be frozen: each is told once to run with its original settings.
-#[derive(Debug, Default)]
-pub(crate) struct Unfreezable(BTreeSet<ProgramId>);
-
-impl Unfreezable {
-    pub(crate) fn run(&mut self, now: &[ProgramId], plan: &mut Plan) {
-        for id in now.iter().filter(|id| !self.0.contains(id)) {
-            plan.run(*id, Settings::default());
-            plan.because(Some(*id), SharedReason::NeverFrozen);
-        }
-        self.0 = now.iter().copied().collect();
-    }
 }
 
 #[derive(Debug)]
@@ -325,8 +304,7 @@ pub(crate) fn run_together(
     units.sort_by_key(|(unit, _)| Reverse(unit.threads));
     let mut assignments = Vec::new();
     for (unit, why) in units {
-        let last = unit.ids().filter_map(|id| world.program(id)?.cpus);
-        let last = last.fold(CpuSet::EMPTY, |all, cpus| all.union(&cpus));
+        let last = unit.last_cpus(world);
         // The topology lacks some of the CPUs: better unplaced than not run.
         let whole = Member { threads: unit.threads, ..unit.members[0] };
         let placement = places.placement(unit);

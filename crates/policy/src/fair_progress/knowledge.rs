@@ -43,14 +43,14 @@ pub(super) struct TrainingTarget {
 
 #[derive(Debug)]
 pub(super) struct Knowledge {
-    options: FairOptions,
+    pub(super) options: FairOptions,
     slowdowns: Option<Arc<Slowdowns>>,
     thresholds: Thresholds,
     tracked: BTreeMap<ProgramId, TrackedProgram>,
-    stopped: StoppedPrograms,
+    pub(super) stopped: StoppedPrograms,
     /// How many quanta two programs have shared, in all their runs; the lower id is first.
     shared_quanta: BTreeMap<(ProgramId, ProgramId), u32>,
-    overhead: Overhead,
+    pub(super) overhead: Overhead,
     params: Params,
 }
 
@@ -67,16 +67,6 @@ impl Knowledge {
             overhead: Overhead::default(),
             params,
         }
-    }
-
-    /// Whether nothing is estimated, because the machine tells how long work takes alone.
-    pub(super) fn knows_solo_times(&self) -> bool {
-        self.options.optimal
-    }
-
-    /// Whether programs' positions in their code are sampled.
-    pub(super) fn distinguishes_phases(&self) -> bool {
-        self.options.phases
     }
 
     /// Adds a program that arrived: a concurrent region begins.
@@ -121,21 +111,11 @@ impl Knowledge {
         change != StopChanges::default()
     }
 
-    /// Measurements from now on belong to another quantum.
-    pub(super) fn begin_quantum(&mut self) {
-        self.stopped.begin_quantum();
-    }
-
     /// Removes a program; nothing changes for the others.
     pub(super) fn forget(&mut self, id: ProgramId) {
         self.tracked.remove(&id);
         let id = first_run(id);
         self.shared_quanta.retain(|(one, other), _| *one != id && *other != id);
-    }
-
-    /// Accounts for a training quantum with this length and idle CPUs.
-    pub(super) fn pay(&mut self, idle: usize, seconds: f64) {
-        self.overhead.trained(idle, seconds);
     }
 
     /// Learns from the quantum that is over, in which `trained` were trained. `disturbed`: a

@@ -50,9 +50,7 @@ use std::collections::BTreeSet;
 use cosched_core::{AtExpiry, Cause, CpuSet, Nanos, Plan, Policy, ProgramId, Token, Wake, World};
 
 use crate::common::reasons::ReasonSet;
-use crate::common::unit::{
-    Assignment, Denied, Placer, Sorted, Unfreezable, Unit, only_settled, run_together,
-};
+use crate::common::unit::{Assignment, Denied, Placer, Sorted, Unit, only_settled, run_together};
 use crate::descriptor::Descriptor;
 use crate::gangs::quantum::{QuantumRule, Weights};
 use crate::gangs::rounds::first_fit;
@@ -93,7 +91,6 @@ pub(crate) struct Minwait {
     places: Placer,
     quantum: QuantumRule,
     sorted: Sorted,
-    unfreezable: Unfreezable,
     denied: Denied,
     /// Decides on thread counts, if the policy does.
     thread_limits: Option<ThreadLimits>,
@@ -127,7 +124,6 @@ impl Minwait {
             places: Placer::new(options.placement),
             quantum: QuantumRule::new(options.quantum, options.params.gangs),
             sorted: Sorted::default(),
-            unfreezable: Unfreezable::default(),
             denied: Denied::default(),
             thread_limits: None,
             backfill: None,
@@ -335,8 +331,7 @@ impl Policy for Minwait {
         }
         let mut sorted = std::mem::take(&mut self.sorted);
         self.denied.update(causes);
-        if sorted.update(causes, world) {
-            self.unfreezable.run(&sorted.unfreezable, plan);
+        if sorted.update(causes, world, plan) {
             self.forget_the_gone(&sorted.units);
             self.places.retain(world);
         }

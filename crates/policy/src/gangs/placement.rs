@@ -48,17 +48,6 @@ pub enum Placement {
 }
 
 impl Placement {
-    /// Every placement.
-    pub const ALL: [Placement; 2] = [Placement::Packed, Placement::Spread];
-
-    /// The name by which users choose it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Placement::Packed => "packed",
-            Placement::Spread => "spread",
-        }
-    }
-
     fn steps(self) -> &'static [DescentStep] {
         use Level::{L2, Llc, Package};
         match self {
@@ -88,7 +77,7 @@ impl Placement {
     }
 }
 
-by_name!(Placement, "placement");
+by_name!(Placement, "placement", [Packed: "packed", Spread: "spread"]);
 
 /// Chooses exactly `threads` of the `free` CPUs; `None` if there are fewer.
 ///

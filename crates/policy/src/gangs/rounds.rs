@@ -31,9 +31,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use cosched_core::{Cause, CpuSet, Nanos, Plan, Policy, ProgramId, Token, Why, World};
 
 use crate::common::reasons::SharedReason;
-use crate::common::unit::{
-    Denied, Member, Placer, Sorted, Unfreezable, Unit, only_settled, run_together,
-};
+use crate::common::unit::{Denied, Member, Placer, Sorted, Unit, only_settled, run_together};
 use crate::gangs::quantum::{QuantumRule, Weights};
 use crate::gangs::thread_limits::{ThreadLimits, only_learns};
 use crate::kind::Options;
@@ -57,7 +55,6 @@ pub(crate) struct Rounds {
     places: Placer,
     quantum: QuantumRule,
     sorted: Sorted,
-    unfreezable: Unfreezable,
     denied: Denied,
     /// Decides on thread counts, if the policy does.
     thread_limits: Option<ThreadLimits>,
@@ -131,7 +128,6 @@ impl Rounds {
             places: Placer::new(options.placement),
             quantum: QuantumRule::new(options.quantum, options.params.gangs),
             sorted: Sorted::default(),
-            unfreezable: Unfreezable::default(),
             denied: Denied::default(),
             thread_limits: None,
             cutting: None,
@@ -317,11 +313,10 @@ impl Policy for Rounds {
             return;
         }
         self.denied.update(causes);
-        let changed = self.sorted.update(causes, world);
+        let changed = self.sorted.update(causes, world, plan);
         let mut sorted = std::mem::take(&mut self.sorted);
         let mut newcomers = Vec::new();
         if changed {
-            self.unfreezable.run(&sorted.unfreezable, plan);
             self.places.retain(world);
             self.cutting = None;
             newcomers = self.update_queue(&sorted.units);

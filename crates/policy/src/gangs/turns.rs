@@ -11,17 +11,4 @@ pub enum Turns {
     Freeze,
 }
 
-impl Turns {
-    /// All of them.
-    pub const ALL: [Turns; 2] = [Turns::Weight, Turns::Freeze];
-
-    /// Its name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Turns::Weight => "weight",
-            Turns::Freeze => "freeze",
-        }
-    }
-}
-
-by_name!(Turns, "way to take turns");
+by_name!(Turns, "way to take turns", [Weight: "weight", Freeze: "freeze"]);

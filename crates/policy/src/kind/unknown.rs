@@ -20,8 +20,23 @@ impl UnknownName {
 }
 
 /// Writes an enum as its `name`, and reads it as one of the names of `ALL`. The text says what it
-/// is, for the error.
+/// is, for the error. With the names of all variants, `ALL` and `name` come from these.
 macro_rules! by_name {
+    ($kind:ident, $what:literal, [$($one:ident: $name:literal),+ $(,)?]) => {
+        impl $kind {
+            /// All of them. A default comes first.
+            pub const ALL: [$kind; [$($name),+].len()] = [$($kind::$one),+];
+
+            /// The name by which users choose it.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $($kind::$one => $name,)+
+                }
+            }
+        }
+
+        by_name!($kind, $what);
+    };
     ($kind:ident, $what:literal) => {
         impl std::fmt::Display for $kind {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -74,23 +74,10 @@ pub enum SortBy {
 }
 
 impl SortBy {
-    /// All sort keys.
-    pub const ALL: [SortBy; 4] = [SortBy::Lock, SortBy::LockTime, SortBy::Misses, SortBy::Birth];
-
-    /// The name by which users choose it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            SortBy::Lock => "lock",
-            SortBy::LockTime => "lock-time",
-            SortBy::Misses => "misses",
-            SortBy::Birth => "birth",
-        }
-    }
-
     /// Whether the key is about locks: otherwise there is no threshold for them.
     pub(super) fn is_for_locks(self) -> bool {
         matches!(self, SortBy::Lock | SortBy::LockTime)
     }
 }
 
-by_name!(SortBy, "order");
+by_name!(SortBy, "order", [Lock: "lock", LockTime: "lock-time", Misses: "misses", Birth: "birth"]);

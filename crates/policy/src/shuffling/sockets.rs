@@ -34,18 +34,6 @@ pub enum GroupBy {
 }
 
 impl GroupBy {
-    /// All of them.
-    pub const ALL: [GroupBy; 3] = [GroupBy::Package, GroupBy::Llc, GroupBy::Numa];
-
-    /// The name by which users choose it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            GroupBy::Package => "package",
-            GroupBy::Llc => "llc",
-            GroupBy::Numa => "numa",
-        }
-    }
-
     fn group(self, cpu: &Cpu) -> u16 {
         match self {
             GroupBy::Package => cpu.group(Level::Package),
@@ -64,7 +52,7 @@ impl GroupBy {
     }
 }
 
-by_name!(GroupBy, "group");
+by_name!(GroupBy, "group", [Package: "package", Llc: "llc", Numa: "numa"]);
 
 /// Why there are no sockets to shuffle between.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -45,7 +45,8 @@ pub(super) struct Trial<W> {
     pub(super) incumbent: W,
     /// Decides on the order, so that two trials differ in it.
     number: u64,
-    moment: Nanos,
+    /// How long a moment is measured, after it has settled.
+    pub(super) moment: Nanos,
     params: params::GuardParams,
     /// How many moments are over.
     moments: usize,
@@ -103,11 +104,6 @@ impl<W> Trial<W> {
         let four = (self.moments / 4) as u64;
         let outside = matches!(self.moments % 4, 0 | 3);
         outside == is_heads(self.number, four)
-    }
-
-    /// How long the present moment is measured, after it has settled.
-    pub(super) fn moment(&self) -> Nanos {
-        self.moment
     }
 
     /// The present moment has settled: its measurement begins now.
@@ -264,9 +260,9 @@ mod tests {
     #[test]
     fn coarse_times_need_long_moments() {
         let mut trial = trial(0);
-        assert_eq!(trial.moment(), MOMENT);
+        assert_eq!(trial.moment, MOMENT);
         assert_eq!(trial.measured(&moment(&[(A, 1.0)], Quality::Scaled)), Finding::Open);
-        assert_eq!((trial.moment(), trial.moments), (PARAMS.long_moment, 0));
+        assert_eq!((trial.moment, trial.moments), (PARAMS.long_moment, 0));
     }
 
     #[test]
