@@ -1,6 +1,5 @@
 //! What the command lines of several subcommands share: what to run, and how.
 
-mod backends;
 pub(crate) mod choices;
 pub(crate) mod fair;
 mod given;
@@ -21,13 +20,13 @@ pub(crate) use cosched_lab::values::{
     duration, instant, kernel, max_frozen, named, quantum, seed, whole,
 };
 use cosched_lab::values::{interval, quanta, slowdowns};
+use cosched_linux::control::run_cgroups::{FreezerBackend, PinningBackend};
 use cosched_policy::{Goal, Placement, Quanta, Slowdowns, Turns};
 use cosched_workload::BarrierMode;
 
 use crate::how::set::SetTo;
 use crate::how::{How, MeasureChoices, PolicyChoices};
 use crate::source::Source;
-use backends::{FreezerArg, PinningArg};
 use fair::FairArgs;
 pub(crate) use given::GivenWords;
 pub(crate) use pid::pid;
@@ -69,7 +68,8 @@ impl SourceArgs {
 pub(crate) struct PolicyArgs {
     /// Where to place the threads of a program: on CPUs that share caches (packed), or on CPUs far
     /// apart (spread) [default: packed]
-    #[arg(long, value_parser = choices::placement(), hide_possible_values = true)]
+    #[arg(long, value_parser = choices::listed(Placement::ALL, Placement::name),
+          hide_possible_values = true)]
     pub(crate) placement: Option<Placement>,
     /// Length of a turn: 1ms to 60s [default: 100ms; 250ms for --policy auto]
     #[arg(long, allow_hyphen_values = true, value_parser = quantum)]
@@ -89,12 +89,14 @@ pub(crate) struct PolicyArgs {
     ///
     /// throughput: programs run in the order of arrival, each until it ends. fair: equal slowdowns.
     /// responsive: short turns. For the policies turns and auto.
-    #[arg(long, value_parser = choices::goal(), hide_possible_values = true)]
+    #[arg(long, value_parser = choices::listed(Goal::ALL, Goal::name),
+          hide_possible_values = true)]
     pub(crate) goal: Option<Goal>,
     /// How programs take turns. weight: all programs run, and the program in turn comes first (all
     /// policies with turns except auto). freeze: the others are paused [default: weight for turns,
     /// freeze for the others]
-    #[arg(long, value_parser = choices::turns(), hide_possible_values = true)]
+    #[arg(long, value_parser = choices::listed(Turns::ALL, Turns::name),
+          hide_possible_values = true)]
     pub(crate) turns: Option<Turns>,
     /// Set a constant of a policy, such as auto.short=0.2. May be repeated. In simulations only;
     /// `cosched sim params` lists all constants.
@@ -124,7 +126,8 @@ pub(crate) struct MeasureArgs {
     /// What may be changed for a program's threads: none, slice, batch, batch-slice, round-robin
     /// (real-time: it goes before all other programs on the machine) (faithful) [default:
     /// batch,batch-slice; slice with --no-guard]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = choices::actuator())]
+    #[arg(long, value_name = "LIST", value_delimiter = ',',
+          value_parser = choices::listed(Actuator::ALL, Actuator::name))]
     pub(crate) actuators: Option<Vec<Actuator>>,
     /// Change threads at once, as in the papers, without a test whether it helps (faithful,
     /// shuffling).
@@ -165,7 +168,8 @@ pub(crate) struct BarrierArgs {
     /// How threads wait at barriers, unless the jobs file says so: in the program's own code (own),
     /// or in cosched's barrier, where a waiting thread gives its CPU to a thread that it waits for
     /// (donate). The other values are for comparisons [default: own]
-    #[arg(long, value_name = "MODE", value_parser = choices::barrier())]
+    #[arg(long, value_name = "MODE",
+          value_parser = choices::listed(BarrierMode::ALL, BarrierMode::name))]
     pub(crate) barrier: Option<BarrierMode>,
 }
 
@@ -179,11 +183,11 @@ pub(crate) struct HowArgs {
     #[command(flatten)]
     pub(crate) waiting: BarrierArgs,
     /// How to pause programs; the default is the best that this user may use.
-    #[arg(long, value_enum)]
-    pub(crate) freezer: Option<FreezerArg>,
+    #[arg(long, value_parser = choices::freezer())]
+    pub(crate) freezer: Option<FreezerBackend>,
     /// How to bind programs to CPUs; the default is affinity masks.
-    #[arg(long, value_enum)]
-    pub(crate) pinning: Option<PinningArg>,
+    #[arg(long, value_parser = choices::pinning())]
+    pub(crate) pinning: Option<PinningBackend>,
     /// How long programs may take to end after SIGTERM, before they are killed.
     #[arg(long, allow_hyphen_values = true, default_value = "5s", value_parser = duration)]
     pub(crate) grace: Duration,
@@ -196,8 +200,8 @@ impl HowArgs {
             policy: self.policy.choices(),
             measure: self.measure.choices(),
             waiting: self.waiting.barrier,
-            freezer: self.freezer.map(Into::into),
-            pinning: self.pinning.map(Into::into),
+            freezer: self.freezer,
+            pinning: self.pinning,
             grace: self.grace,
         }
     }

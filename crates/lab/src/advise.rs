@@ -96,13 +96,10 @@ pub fn advise(args: &AdviseOptions) -> Result<ExitCode, Failure> {
     let counts = |spec: &ProgramSpec| counts(spec, &listed, session.threads(spec).min(most), most);
     let mut store = Store::open().map_err(Failure::input)?;
     let runs = args.runs;
-    let measured = alone::measure_missing(&session, &workload, &counts, how, runs, &mut store)?;
+    let measured = alone::measure_missing(&session, &workload, &counts, how, runs, &mut store);
     let measured = match measured {
         Ok(measured) => measured,
-        Err(ended) => {
-            say(format_args!("interrupted; complete measurements are kept"));
-            return Ok(exit_code(ended, false));
-        }
+        Err(stop) => return stop.told(),
     };
     let found = SoloTimes { store: &store, measured };
     let candidate = |spec: &ProgramSpec| candidate(&session, spec, &counts(spec), how, &found);

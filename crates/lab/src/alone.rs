@@ -7,53 +7,48 @@ mod program;
 
 use std::collections::BTreeSet;
 
-use cosched_core::engine::outcome::Ended;
 use cosched_workload::{ProgramSpec, Workload};
 
 use crate::how::How;
 use crate::session::Session;
+use crate::stop::MeasuringStop;
 use crate::store::{Key, Store};
 use crate::ui::Talk;
 use crate::ui::failure::Failure;
 pub(crate) use in_turn::{KnownRuns, Measured, measure as measure_in_turn};
-pub(crate) use program::{SoloRun, SoloStop, complaint, failed};
+pub(crate) use program::{SoloRun, complaint, failed, run_alone};
 
 /// Measures every program once; programs that are the same count as one. Disturbed times serve this
-/// process alone. Tells whether the user has interrupted it; what was measured before is kept.
+/// process alone. What was measured before an interruption is kept.
 pub(crate) fn measure_all(
     session: &Session,
     workload: &Workload,
     how: &How,
     talk: Talk,
     store: &mut Store,
-) -> Result<Ended, Failure> {
+) -> Result<(), MeasuringStop> {
     let mut fresh: BTreeSet<Key> = BTreeSet::new();
     for spec in &workload.programs {
         if !fresh.insert(session.key(spec, how)) {
             continue;
         }
         talk.tell(format_args!("{} alone, threads: {}", spec.name, session.threads(spec)));
-        match once(session, spec, how)? {
-            Ok(alone) => {
-                let (key, made) = (session.key(spec, how), [alone]);
-                program::tell_scaled(spec, &made);
-                let entry = program::entry(&made, None);
-                match disturbed::not_kept(&spec.name, session.threads(spec), &made) {
-                    None => store.put(&key, &entry)?,
-                    Some(sentence) => {
-                        talk.tell(format_args!("{sentence} This round still uses it."));
-                        store.know_for_now(&key, &entry);
-                    }
-                }
+        let (key, made) = (session.key(spec, how), [run_alone(session, spec, how)?]);
+        program::tell_scaled(spec, &made);
+        let entry = program::entry(&made, None);
+        match disturbed::not_kept(&spec.name, session.threads(spec), &made) {
+            None => store.put(&key, &entry)?,
+            Some(sentence) => {
+                talk.tell(format_args!("{sentence} This round still uses it."));
+                store.know_for_now(&key, &entry);
             }
-            Err(ended) => return Ok(ended),
         }
     }
-    Ok(Ended::Complete)
+    Ok(())
 }
 
-/// Measures every program with each of its thread counts until so many runs of it are known. Or how
-/// the user has interrupted it; what was measured before is kept.
+/// Measures every program with each of its thread counts until so many runs of it are known. What
+/// was measured before an interruption is kept.
 pub(crate) fn measure_missing(
     session: &Session,
     workload: &Workload,
@@ -61,32 +56,15 @@ pub(crate) fn measure_missing(
     how: &How,
     runs: u16,
     store: &mut Store,
-) -> Result<Result<Vec<Measured>, Ended>, Failure> {
+) -> Result<Vec<Measured>, MeasuringStop> {
     let programs = workload.programs.iter();
     let specs = programs.flat_map(|spec| with_counts(spec, Some(&counts(spec)))).collect();
-    match measure_in_turn(session, specs, how, runs, KnownRuns::Counts, store) {
-        Ok(measured) => Ok(Ok(measured)),
-        Err(SoloStop::Failed(failure)) => Err(failure),
-        Err(SoloStop::Interrupted(ended)) => Ok(Err(ended)),
-    }
+    measure_in_turn(session, specs, how, runs, KnownRuns::Counts, store)
 }
 
 /// The thread counts that a list names.
 pub(crate) fn parse_counts(list: &str, cpus: usize) -> Result<Vec<u16>, Failure> {
     counts::parse(list, cpus).map_err(Failure::input)
-}
-
-/// Runs a program alone, this once: nothing is kept. Or how the user has interrupted it.
-pub(crate) fn once(
-    session: &Session,
-    spec: &ProgramSpec,
-    how: &How,
-) -> Result<Result<SoloRun, Ended>, Failure> {
-    match program::run_alone(session, spec, how) {
-        Ok(alone) => Ok(Ok(alone)),
-        Err(SoloStop::Failed(failure)) => Err(failure),
-        Err(SoloStop::Interrupted(ended)) => Ok(Err(ended)),
-    }
 }
 
 /// The program with each of the thread counts; as it is where none are given, and where its own

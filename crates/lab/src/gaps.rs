@@ -27,6 +27,7 @@ use cosched_results::metrics::quantile;
 use serde::Serialize;
 
 use crate::session::Session;
+use crate::stop::MeasuringStop;
 use crate::ui::failure::Failure;
 use crate::ui::say;
 use spin::Gap;
@@ -86,20 +87,11 @@ struct ProgramSwitch {
     thaw: Nanos,
 }
 
-/// Why measuring ended early.
-#[derive(Debug)]
-pub enum GapsStop {
-    /// Something broke.
-    Failed(Failure),
-    /// The user requests its end.
-    Interrupted(Ended),
-}
-
 /// Measures every backend that the user may use.
 ///
 /// # Errors
 /// When something breaks, or the user ends it.
-pub fn measure(session: &Session, rights: &Rights) -> Result<Vec<Latency>, GapsStop> {
+pub fn measure(session: &Session, rights: &Rights) -> Result<Vec<Latency>, MeasuringStop> {
     let mut latencies = Vec::new();
     for backend in backends(rights) {
         for threads in THREADS {
@@ -118,12 +110,8 @@ pub(crate) fn measure_best(
     session: &Session,
     rights: &Rights,
     threads: u16,
-) -> Result<Latency, GapsStop> {
-    let best = backends(rights)
-        .into_iter()
-        .next()
-        .ok_or_else(|| broken("no backend of freezing works"))?;
-    latency(session, best, threads)
+) -> Result<Latency, MeasuringStop> {
+    latency(session, best(rights)?, threads)
 }
 
 /// How long it takes from the order to start a program that does nothing until its end is known, so
@@ -132,22 +120,17 @@ pub(crate) fn starts(
     session: &Session,
     rights: &Rights,
     repetitions: usize,
-) -> Result<[Vec<Nanos>; 2], GapsStop> {
-    let best = backends(rights)
-        .into_iter()
-        .next()
-        .ok_or_else(|| broken("no backend of freezing works"))?;
-    Ok([
-        starts_on(session, FreezerBackend::Signals, repetitions)?,
-        starts_on(session, best, repetitions)?,
-    ])
+) -> Result<[Vec<Nanos>; 2], MeasuringStop> {
+    let backends = [FreezerBackend::Signals, best(rights)?];
+    let [nowhere, grouped] = backends.map(|backend| starts_on(session, backend, repetitions));
+    Ok([nowhere?, grouped?])
 }
 
 fn starts_on(
     session: &Session,
     backend: FreezerBackend,
     repetitions: usize,
-) -> Result<Vec<Nanos>, GapsStop> {
+) -> Result<Vec<Nanos>, MeasuringStop> {
     let nowhere = vec![PathBuf::from("/dev/null"); repetitions];
     let mut bench =
         Bench { machine: Linux::new(config(session, backend, 0, &nowhere)?).map_err(broken)? };
@@ -156,20 +139,26 @@ fn starts_on(
     ended
 }
 
-fn backends(rights: &Rights) -> Vec<FreezerBackend> {
+/// The backends that the user may use, the best first.
+fn backends(rights: &Rights) -> impl Iterator<Item = FreezerBackend> {
     let backends = [
         (Ability::FreezeV2, FreezerBackend::CgroupV2),
         (Ability::FreezerV1, FreezerBackend::CgroupV1),
         (Ability::Signals, FreezerBackend::Signals),
     ];
-    backends
-        .into_iter()
-        .filter(|(ability, _)| rights.has(*ability))
-        .map(|(_, backend)| backend)
-        .collect()
+    let usable = backends.into_iter().filter(|(ability, _)| rights.has(*ability));
+    usable.map(|(_, backend)| backend)
 }
 
-fn latency(session: &Session, backend: FreezerBackend, threads: u16) -> Result<Latency, GapsStop> {
+fn best(rights: &Rights) -> Result<FreezerBackend, MeasuringStop> {
+    backends(rights).next().ok_or_else(|| broken("no backend of freezing works"))
+}
+
+fn latency(
+    session: &Session,
+    backend: FreezerBackend,
+    threads: u16,
+) -> Result<Latency, MeasuringStop> {
     let folder = tempfile::tempdir().map_err(broken)?;
     let outputs = PROGRAMS.map(|id| folder.path().join(format!("gaps-{}", id.slot)));
     let config = config(session, backend, threads, &outputs)?;
@@ -180,7 +169,7 @@ fn latency(session: &Session, backend: FreezerBackend, threads: u16) -> Result<L
     let switches = measured?;
     ended?;
 
-    let read = |output| -> Result<Vec<Gap>, GapsStop> {
+    let read = |output| -> Result<Vec<Gap>, MeasuringStop> {
         let printed = fs::read_to_string(output).map_err(broken)?;
         Ok(printed.lines().filter_map(Gap::parse).collect())
     };
@@ -225,7 +214,7 @@ fn config(
     backend: FreezerBackend,
     threads: u16,
     outputs: &[PathBuf],
-) -> Result<Config, GapsStop> {
+) -> Result<Config, MeasuringStop> {
     let job = |output: &PathBuf| Job {
         origin: Origin::Started,
         order: LaunchOrder {
@@ -248,7 +237,8 @@ fn config(
     };
     Ok(Config {
         executable: OWN_EXECUTABLE.into(),
-        log_folder: undo::log_folder().map_err(|error| GapsStop::Failed(Failure::input(error)))?,
+        log_folder: undo::log_folder()
+            .map_err(|error| MeasuringStop::Failed(Failure::input(error)))?,
         topology: session.topology.clone(),
         cpus: session.usable.cpus,
         wishes: Wishes { freezer: Some(backend), pinning: None, ..Wishes::default() },
@@ -270,7 +260,7 @@ struct Bench {
 
 impl Bench {
     /// Has the programs take turns.
-    fn repeat(&mut self) -> Result<Vec<ProgramSwitch>, GapsStop> {
+    fn repeat(&mut self) -> Result<Vec<ProgramSwitch>, MeasuringStop> {
         for id in PROGRAMS {
             self.submit(Step::Start(id, Settings::default()))?;
             self.wait_for(|what| *what == Happening::Started(id))?;
@@ -291,7 +281,7 @@ impl Bench {
     }
 
     /// How long a program took that ends by itself.
-    fn start_to_end(&mut self, slot: u16) -> Result<Nanos, GapsStop> {
+    fn start_to_end(&mut self, slot: u16) -> Result<Nanos, MeasuringStop> {
         let id = ProgramId::first(slot);
         self.pause(FORGET)?;
         let asked = self.machine.now();
@@ -303,7 +293,7 @@ impl Bench {
                 match event.what {
                     Happening::Exited(..) => return Ok(event.at.since(asked)),
                     Happening::Interrupted(signal) => {
-                        return Err(GapsStop::Interrupted(Ended::Interrupted(signal)));
+                        return Err(MeasuringStop::Interrupted(Ended::Interrupted(signal)));
                     }
                     _ => {}
                 }
@@ -313,7 +303,7 @@ impl Bench {
     }
 
     /// How long it took to freeze a program.
-    fn freeze(&mut self, which: usize) -> Result<Nanos, GapsStop> {
+    fn freeze(&mut self, which: usize) -> Result<Nanos, MeasuringStop> {
         let asked = self.machine.now();
         self.submit(Step::Freeze(PROGRAMS[which]))?;
         let frozen = self.wait_for(|what| *what == Happening::Froze(PROGRAMS[which]))?;
@@ -321,7 +311,7 @@ impl Bench {
     }
 
     /// Ends the programs and puts everything back.
-    fn end(mut self) -> Result<(), GapsStop> {
+    fn end(mut self) -> Result<(), MeasuringStop> {
         let mut killed = Ok(());
         for id in PROGRAMS {
             // A program frozen by a cgroup of version 1 cannot even be killed.
@@ -337,16 +327,19 @@ impl Bench {
         killed
     }
 
-    fn submit(&mut self, step: Step) -> Result<(), GapsStop> {
+    fn submit(&mut self, step: Step) -> Result<(), MeasuringStop> {
         self.machine.submit(&[step]).map_err(broken)
     }
 
-    fn pause(&mut self, length: Nanos) -> Result<(), GapsStop> {
+    fn pause(&mut self, length: Nanos) -> Result<(), MeasuringStop> {
         let until = self.machine.now() + length;
         self.events(until, |_| false).map(drop)
     }
 
-    fn wait_for(&mut self, is_expected: impl Fn(&Happening) -> bool) -> Result<Event, GapsStop> {
+    fn wait_for(
+        &mut self,
+        is_expected: impl Fn(&Happening) -> bool,
+    ) -> Result<Event, MeasuringStop> {
         let until = self.machine.now() + PATIENCE;
         self.events(until, is_expected)?
             .ok_or_else(|| broken(format!("no answer from the machine for {PATIENCE}")))
@@ -357,14 +350,14 @@ impl Bench {
         &mut self,
         until: Nanos,
         is_expected: impl Fn(&Happening) -> bool,
-    ) -> Result<Option<Event>, GapsStop> {
+    ) -> Result<Option<Event>, MeasuringStop> {
         let mut events = Vec::new();
         while self.machine.now() < until {
             self.machine.wait(until, &mut events).map_err(broken)?;
             for event in events.drain(..) {
                 match event.what {
                     Happening::Interrupted(signal) => {
-                        return Err(GapsStop::Interrupted(Ended::Interrupted(signal)));
+                        return Err(MeasuringStop::Interrupted(Ended::Interrupted(signal)));
                     }
                     Happening::Refused(_, aspect, why) => {
                         return Err(broken(format!(
@@ -383,7 +376,7 @@ impl Bench {
     }
 
     /// Nothing else counts any more, not even a second Ctrl-C: the program is on its way out.
-    fn wait_for_exits(&mut self) -> Result<(), GapsStop> {
+    fn wait_for_exits(&mut self) -> Result<(), MeasuringStop> {
         let until = self.machine.now() + PATIENCE;
         let (mut events, mut exits) = (Vec::new(), 0);
         while self.machine.now() < until {
@@ -398,8 +391,8 @@ impl Bench {
     }
 }
 
-fn broken(error: impl std::fmt::Display) -> GapsStop {
-    GapsStop::Failed(Failure::broken(error))
+fn broken(error: impl std::fmt::Display) -> MeasuringStop {
+    MeasuringStop::Failed(Failure::broken(error))
 }
 
 #[cfg(test)]

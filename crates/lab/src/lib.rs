@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`values`] | values that users write: times, numbers, files |
 //! | [`stat`] | what was seen of running programs |
+//! | [`stop`] | why measuring ends early |
 //! | `alone` | each program alone, measured and kept |
 //! | [`experiment`] | several runs are compared |
 //! | [`gather`] | which runs belong together, and are compared |
@@ -28,6 +29,7 @@ pub mod quanta;
 pub mod sim;
 pub mod stat;
 pub mod stats;
+pub mod stop;
 pub mod values;
 
 use cosched_run::{deviations, environment, how, out, replace, session, source, store, table};

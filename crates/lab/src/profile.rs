@@ -21,13 +21,14 @@ use cosched_linux::observe::counters::{self, CounterLack, Events};
 use cosched_policy::Placement;
 use cosched_workload::{ProgramSpec, Workload};
 
-use crate::alone::{KnownRuns, Measured, SoloStop, measure_in_turn, parse_counts, with_counts};
+use crate::alone::{KnownRuns, Measured, measure_in_turn, parse_counts, with_counts};
 use crate::how::How;
 use crate::session::Session;
 use crate::source::{self, Needs, Runs, Source};
+use crate::stop::MeasuringStop;
 use crate::store::{SoloRecord, Store};
-use crate::ui::failure::{Failure, exit_code};
-use crate::ui::{print, say};
+use crate::ui::failure::Failure;
+use crate::ui::print;
 use curve::SoloPoint;
 
 /// The options of policies that also matter for a program that runs alone, without their dashes.
@@ -101,11 +102,7 @@ pub fn profile(args: &ProfileOptions) -> Result<ExitCode, Failure> {
                 print(&why_no_misses(counters::check(Events::HARDWARE)))?;
             }
         }
-        Err(SoloStop::Failed(failure)) => return Err(failure),
-        Err(SoloStop::Interrupted(ended)) => {
-            say(format_args!("interrupted; complete measurements are kept"));
-            return Ok(exit_code(ended, false));
-        }
+        Err(stop) => return stop.told(),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -118,7 +115,7 @@ fn profiles<'a>(
     how: &How,
     runs: u16,
     store: &mut Store,
-) -> Result<(Vec<Profiled<'a>>, Vec<String>), SoloStop> {
+) -> Result<(Vec<Profiled<'a>>, Vec<String>), MeasuringStop> {
     let all: Vec<(&ProgramSpec, Vec<ProgramSpec>)> =
         workload.programs.iter().map(|spec| (spec, with_counts(spec, counts))).collect();
     let specs = all.iter().flat_map(|(_, counted)| counted.clone()).collect();

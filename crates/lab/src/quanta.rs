@@ -22,6 +22,7 @@ use cosched_workload::{ProgramSpec, Repeat, Workload};
 use crate::alone;
 use crate::how::{How, MeasureChoices};
 use crate::session::{Request, Session};
+use crate::stop::MeasuringStop;
 use crate::ui::failure::{Failure, exit_code};
 use crate::ui::pace::{Pace, order};
 use crate::ui::{print, say};
@@ -70,7 +71,7 @@ pub fn quanta(training: &Path, slices: &[Nanos], runs: u16) -> Result<ExitCode, 
     let session = Session::here()?;
     let mut programs = with_loads(&workload, session.usable.cpus.len());
     programs.iter().try_for_each(|program| session.executable(&program.spec).map(drop))?;
-    let ended = train(&session, &mut programs, slices, runs)?;
+    let ended = MeasuringStop::ended(train(&session, &mut programs, slices, runs))?;
     if ended != Ended::Complete {
         say(format_args!("interrupted: there is no table"));
         return Ok(exit_code(ended, true));
@@ -124,7 +125,7 @@ fn train(
     programs: &mut [TrainingProgram],
     slices: &[Nanos],
     runs: u16,
-) -> Result<Ended, Failure> {
+) -> Result<(), MeasuringStop> {
     let slices: Vec<_> = [None].into_iter().chain(slices.iter().copied().map(Some)).collect();
     programs.iter_mut().for_each(|one| one.seconds = vec![Vec::new(); slices.len()]);
     let mut pace = Pace::new(programs.len(), runs, runs.into());
@@ -132,16 +133,13 @@ fn train(
         for program in programs.iter_mut() {
             pace.begin(round, &program.spec.name);
             for arm in order(slices.len(), round) {
-                let (seconds, factor) = match run(session, &program.spec, slices[arm])? {
-                    Ok(found) => found,
-                    Err(ended) => return Ok(ended),
-                };
+                let (seconds, factor) = run(session, &program.spec, slices[arm])?;
                 program.seconds[arm].push(seconds);
                 program.factors.extend(factor);
             }
         }
     }
-    Ok(Ended::Complete)
+    Ok(())
 }
 
 /// Runs a program alone with this slice; `None`: the kernel's own. Returns its seconds, and its
@@ -150,7 +148,7 @@ fn run(
     session: &Session,
     spec: &ProgramSpec,
     slice: Option<Nanos>,
-) -> Result<Result<(f64, Option<f64>), Ended>, Failure> {
+) -> Result<(f64, Option<f64>), MeasuringStop> {
     let quanta = slice.map(|slice| Quanta::new(vec![(1.0, slice)])).transpose();
     let how = How::from(MeasureChoices {
         interval: Some(INTERVAL),
@@ -167,14 +165,12 @@ fn run(
         ..Request::new(&workload, Kind::Faithful, &how, &[Profile::default()])
     })?;
     if let Some(trouble) = ran.troubles.pop() {
-        return Err(trouble);
+        return Err(trouble.into());
     }
-    if ran.ended != Ended::Complete {
-        return Ok(Err(ran.ended));
-    }
+    MeasuringStop::unless_complete(ran.ended)?;
     let program = &ran.result.programs[0];
     let Some(seconds) = program.turnaround_seconds.filter(|_| ran.all_succeeded()) else {
-        return Err(alone::failed(spec, program.exit_status, outputs.path()));
+        return Err(alone::failed(spec, program.exit_status, outputs.path()).into());
     };
     let reasons = ran.result.decisions.iter().flat_map(|made| &made.reasons);
     let factor = reasons.filter_map(|reason| reason.why.read()).find_map(|why| match why {
@@ -183,7 +179,7 @@ fn run(
         }
         _ => None,
     });
-    Ok(Ok((seconds, factor)))
+    Ok((seconds, factor))
 }
 
 /// The rows of the table. A row without a program takes the slice of the nearest row that has one;

@@ -1,24 +1,73 @@
 //! Values that are chosen from a list: help, man pages and completions show the same one that the
 //! parser knows.
 
+use std::error::Error;
 use std::ffi::OsStr;
+use std::str::FromStr;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Command};
-use cosched_core::Actuator;
 use cosched_lab::sim::THIS;
+use cosched_linux::control::run_cgroups::{FreezerBackend, PinningBackend};
+use cosched_policy::Kind;
 use cosched_policy::advice::predicts;
-use cosched_policy::{Goal, GroupBy, Kind, Placement, SortBy, Turns};
 use cosched_sim::{Hardware, Kernel};
-use cosched_workload::BarrierMode;
 
 use crate::args::{self, named};
+
+/// A value that is chosen by its name.
+pub(crate) fn listed<T, const N: usize>(
+    all: [T; N],
+    name: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T>
+where
+    T: FromStr<Err: Into<Box<dyn Error + Send + Sync>>> + Clone + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(all.map(name)).try_map(|name| name.parse::<T>())
+}
 
 /// A policy, each with what it does.
 pub(crate) fn policy() -> impl TypedValueParser<Value = Kind> {
     let known =
         Kind::ALL.map(|kind| PossibleValue::new(kind.name()).help(kind.descriptor().description));
     PossibleValuesParser::new(known).try_map(|name| name.parse::<Kind>())
+}
+
+/// How programs are paused.
+pub(crate) fn freezer() -> impl TypedValueParser<Value = FreezerBackend> {
+    use FreezerBackend::{CgroupV1, CgroupV2, Signals};
+    described(
+        FreezerBackend::name,
+        [
+            (CgroupV2, "cgroup.freeze, in a cgroup v2 that this user may write to"),
+            (CgroupV1, "The freezer controller of cgroup v1"),
+            (Signals, "SIGSTOP and SIGCONT; works without any rights"),
+        ],
+    )
+}
+
+/// How programs are bound to CPUs.
+pub(crate) fn pinning() -> impl TypedValueParser<Value = PinningBackend> {
+    use PinningBackend::{Affinity, Cpuset};
+    described(
+        PinningBackend::name,
+        [
+            (Affinity, "The CPU mask of every thread; works without any rights"),
+            (Cpuset, "The cpuset controller of either cgroup version"),
+        ],
+    )
+}
+
+/// A value that is chosen by its name, each with what it means.
+fn described<T: Copy + Send + Sync + 'static, const N: usize>(
+    name: fn(T) -> &'static str,
+    all: [(T, &'static str); N],
+) -> impl TypedValueParser<Value = T> {
+    let known = all.map(|(one, meaning)| PossibleValue::new(name(one)).help(meaning));
+    PossibleValuesParser::new(known).try_map(move |chosen| {
+        let named = all.into_iter().find(|(one, _)| name(*one) == chosen);
+        named.map(|(one, _)| one).ok_or("there is no such value")
+    })
 }
 
 /// A policy with runs that can be predicted.
@@ -63,45 +112,6 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Offered<T> {
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         Some(Box::new(self.values.iter().map(PossibleValue::new)))
     }
-}
-
-/// What can be done to the threads of a program.
-pub(crate) fn actuator() -> impl TypedValueParser<Value = Actuator> {
-    PossibleValuesParser::new(Actuator::ALL.map(Actuator::name))
-        .try_map(|name| name.parse::<Actuator>())
-}
-
-/// What CPUs of a group share.
-pub(crate) fn group_by() -> impl TypedValueParser<Value = GroupBy> {
-    PossibleValuesParser::new(GroupBy::ALL.map(GroupBy::name))
-        .try_map(|name| name.parse::<GroupBy>())
-}
-
-/// What threads are sorted by.
-pub(crate) fn sort_by() -> impl TypedValueParser<Value = SortBy> {
-    PossibleValuesParser::new(SortBy::ALL.map(SortBy::name)).try_map(|name| name.parse::<SortBy>())
-}
-
-/// What is to be achieved before anything else.
-pub(crate) fn goal() -> impl TypedValueParser<Value = Goal> {
-    PossibleValuesParser::new(Goal::ALL.map(Goal::name)).try_map(|name| name.parse::<Goal>())
-}
-
-/// How programs take turns.
-pub(crate) fn turns() -> impl TypedValueParser<Value = Turns> {
-    PossibleValuesParser::new(Turns::ALL.map(Turns::name)).try_map(|name| name.parse::<Turns>())
-}
-
-/// Where the threads of a program go.
-pub(crate) fn placement() -> impl TypedValueParser<Value = Placement> {
-    PossibleValuesParser::new(Placement::ALL.map(Placement::name))
-        .try_map(|name| name.parse::<Placement>())
-}
-
-/// How programs wait at barriers.
-pub(crate) fn barrier() -> impl TypedValueParser<Value = BarrierMode> {
-    PossibleValuesParser::new(BarrierMode::ALL.map(BarrierMode::name))
-        .try_map(|name| name.parse::<BarrierMode>())
 }
 
 /// The kernel of a simulated machine.

@@ -15,7 +15,8 @@ pub(crate) struct ShuffleArgs {
     pub(crate) groups: Option<Sockets>,
     /// Make these groups of the CPUs that share a package, an llc (last-level cache) or a numa node
     /// (shuffling) [default: the largest of these of which the machine has several]
-    #[arg(long, value_parser = choices::group_by(), hide_possible_values = true)]
+    #[arg(long, value_parser = choices::listed(GroupBy::ALL, GroupBy::name),
+          hide_possible_values = true)]
     pub(crate) group_by: Option<GroupBy>,
     /// Shuffle a program if its threads spend more than this share of their time at locks: 0 to 1
     /// (shuffling) [default: 0.1]
@@ -27,7 +28,8 @@ pub(crate) struct ShuffleArgs {
     pub(crate) hysteresis: Option<f64>,
     /// What threads are sorted by: lock (the lock, if it is known, then the time at it), lock-time
     /// (as in the paper's slides), misses, birth (shuffling) [default: lock]
-    #[arg(long, value_parser = choices::sort_by(), hide_possible_values = true)]
+    #[arg(long, value_parser = choices::listed(SortBy::ALL, SortBy::name),
+          hide_possible_values = true)]
     pub(crate) sort_by: Option<SortBy>,
 }
 

@@ -4,10 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 use cosched_lab::sim::MOST_EVENTS;
-use cosched_lab::sim::options::{
-    CalibrateOptions, CheckOptions, MachineOptions, MeasureOptions, ParamsOptions, RunOptions,
-    SlowdownsOptions,
-};
+use cosched_lab::sim::options::{CheckOptions, MachineOptions, RunOptions};
 use cosched_policy::{Kind, Placement};
 use cosched_sim::Kernel;
 
@@ -95,8 +92,8 @@ pub(crate) struct SimMachineArgs {
     pub(crate) seed: u64,
     /// Where to place the threads of a program: on CPUs that share caches (packed), or on CPUs far
     /// apart (spread).
-    #[arg(long, default_value = Placement::default().name(), value_parser = choices::placement(),
-          hide_possible_values = true)]
+    #[arg(long, default_value = Placement::default().name(), hide_possible_values = true,
+          value_parser = choices::listed(Placement::ALL, Placement::name))]
     pub(crate) placement: Placement,
 }
 
@@ -203,15 +200,7 @@ pub(crate) struct SimRunArgs {
     pub(crate) json: bool,
 }
 
-impl SimMeasureArgs {
-    /// What was asked for.
-    pub(crate) fn options(&self) -> MeasureOptions {
-        MeasureOptions { out: self.out.clone(), quick: self.quick, json: self.json }
-    }
-}
-
 impl SimCheckArgs {
-    /// What was asked for.
     pub(crate) fn options(&self) -> CheckOptions {
         CheckOptions {
             machine: self.machine.clone(),
@@ -226,35 +215,13 @@ impl SimCheckArgs {
 }
 
 impl SimMachineArgs {
-    fn options(&self) -> MachineOptions {
+    pub(crate) fn options(&self) -> MachineOptions {
         let (machine, kernel) = (self.machine.clone(), self.kernel);
         MachineOptions { machine, kernel, seed: self.seed, placement: self.placement }
     }
 }
 
-impl SimCalibrateArgs {
-    /// What was asked for.
-    pub(crate) fn options(&self) -> CalibrateOptions {
-        CalibrateOptions { table: self.table.clone(), on: self.on.options(), json: self.json }
-    }
-}
-
-impl SimSlowdownsArgs {
-    /// What was asked for.
-    pub(crate) fn options(&self) -> SlowdownsOptions {
-        SlowdownsOptions { workload: self.workload.clone(), on: self.on.options(), json: self.json }
-    }
-}
-
-impl SimParamsArgs {
-    /// What was asked for.
-    pub(crate) fn options(&self) -> ParamsOptions {
-        ParamsOptions { policy: self.policy, json: self.json }
-    }
-}
-
 impl SimRunArgs {
-    /// What was asked for.
     pub(crate) fn options(&self) -> RunOptions {
         RunOptions {
             workload: self.workload.clone(),

@@ -14,14 +14,14 @@ mod show;
 use std::process::ExitCode;
 
 use clap::Args;
-use cosched_lab::gaps::{self, GapsStop, Latency};
+use cosched_lab::gaps::{self, Latency};
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::kernel::topology::Sys;
 use cosched_linux::rights::Rights;
 use serde::Serialize;
 
 use crate::session::{ByWeightReport, Session};
-use crate::ui::failure::{Failure, exit_code};
+use crate::ui::failure::Failure;
 use crate::ui::print;
 use barriers::BarrierReport;
 use machine::MachineReport;
@@ -75,8 +75,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     let rights = Rights::probe(&proc, &Sys::default()).map_err(Failure::broken)?;
     let gaps = match args.measure.then(|| gaps::measure(&session, &rights)).transpose() {
         Ok(gaps) => gaps,
-        Err(GapsStop::Failed(failure)) => return Err(failure),
-        Err(GapsStop::Interrupted(ended)) => return Ok(exit_code(ended, false)),
+        Err(stop) => return stop.code(),
     };
     let turns_by_weight = ByWeightReport::new(&proc, &rights).map_err(Failure::broken)?;
     let report = DoctorReport {

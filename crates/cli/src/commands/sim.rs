@@ -11,11 +11,13 @@ use crate::ui::failure::Failure;
 /// Simulates, or whatever else was asked for.
 pub(crate) fn sim(args: &SimArgs) -> Result<ExitCode, Failure> {
     match &args.command {
-        Some(SimCommand::Measure(args)) => measure(&args.options()),
+        Some(SimCommand::Measure(args)) => measure(args.out.as_deref(), args.quick, args.json),
         Some(SimCommand::Check(args)) => check(&args.options()),
-        Some(SimCommand::Calibrate(args)) => calibrate(&args.options()),
-        Some(SimCommand::Slowdowns(args)) => slowdowns(&args.options()),
-        Some(SimCommand::Params(args)) => params(&args.options()),
+        Some(SimCommand::Calibrate(args)) => calibrate(&args.table, &args.on.options(), args.json),
+        Some(SimCommand::Slowdowns(args)) => {
+            slowdowns(&args.workload, &args.on.options(), args.json)
+        }
+        Some(SimCommand::Params(args)) => params(args.policy, args.json),
         None => simulate(&args.run.options()),
     }
 }

@@ -61,7 +61,8 @@ pub(crate) struct StatArgs {
     groups: Option<Sockets>,
     /// Make these groups of the CPUs that share a package, an llc (last-level cache) or a numa node
     /// [default: the largest of these of which the machine has several, if any]
-    #[arg(long, value_parser = choices::group_by(), hide_possible_values = true)]
+    #[arg(long, value_parser = choices::listed(GroupBy::ALL, GroupBy::name),
+          hide_possible_values = true)]
     group_by: Option<GroupBy>,
     /// Do not count lock transfers, which costs some time at every wake-up.
     #[arg(long, conflicts_with_all = ["groups", "group_by"])]

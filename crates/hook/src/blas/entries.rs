@@ -31,8 +31,12 @@ pub(super) static BUILDS: [&BlasBuild; 4] = [&PLAIN, &WIDE, &SCIPY, &SCIPY_WIDE]
 
 /// The type of an argument: that of an address or a whole number, unless another is named.
 macro_rules! kind {
-    ($argument:ident) => { usize };
-    ($argument:ident $kind:ident) => { $kind };
+    ($argument:ident) => {
+        usize
+    };
+    ($argument:ident $kind:ident) => {
+        $kind
+    };
 }
 
 /// One function of one build.

@@ -13,9 +13,10 @@
 use cosched_workload::ProgramSpec;
 
 use super::disturbed::{self, Disturbance};
-use super::program::{self, SoloRun, SoloStop};
+use super::program::{self, SoloRun};
 use crate::how::How;
 use crate::session::Session;
+use crate::stop::MeasuringStop;
 use crate::store::{Key, SoloRecord, Store};
 use crate::ui::Talk;
 use crate::ui::pace::{Pace, order};
@@ -85,7 +86,7 @@ pub(crate) fn measure(
     runs: u16,
     known: KnownRuns,
     store: &mut Store,
-) -> Result<Vec<Measured>, SoloStop> {
+) -> Result<Vec<Measured>, MeasuringStop> {
     let mut subjects: Vec<Subject> = Vec::new();
     for spec in specs {
         let key = session.key(&spec, how);

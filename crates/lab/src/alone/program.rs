@@ -13,7 +13,6 @@ use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
 
-use cosched_core::engine::outcome::Ended;
 use cosched_core::{Counts, Nanos, Profile, Quality};
 use cosched_policy::Kind;
 use cosched_report::disturbance;
@@ -23,7 +22,8 @@ use super::disturbed::Disturbance;
 use crate::how::How;
 use crate::out;
 use crate::session::{Request, Session};
-use crate::store::{SoloRecord, StoreError};
+use crate::stop::MeasuringStop;
+use crate::store::SoloRecord;
 use crate::ui::failure::Failure;
 use crate::ui::say;
 
@@ -41,27 +41,6 @@ pub(crate) struct SoloRun {
     pub(super) counts: Counts,
     /// What other processes did meanwhile, where that matters; such a time is not kept.
     pub(super) disturbed: Option<Disturbance>,
-}
-
-/// Why a measurement did not come to its end.
-#[derive(Debug)]
-pub(crate) enum SoloStop {
-    /// Something is wrong.
-    Failed(Failure),
-    /// The user requests its end.
-    Interrupted(Ended),
-}
-
-impl From<Failure> for SoloStop {
-    fn from(failure: Failure) -> SoloStop {
-        SoloStop::Failed(failure)
-    }
-}
-
-impl From<StoreError> for SoloStop {
-    fn from(error: StoreError) -> SoloStop {
-        SoloStop::Failed(error.into())
-    }
 }
 
 /// What is known of a program after these runs, and what was known of it before and still counts;
@@ -109,12 +88,12 @@ fn middle(all: &[SoloRun]) -> Option<SoloRun> {
     sorted.get(sorted.len().saturating_sub(1) / 2).cloned()
 }
 
-/// One run alone, measured.
-pub(super) fn run_alone(
+/// Runs a program alone, this once: nothing is kept.
+pub(crate) fn run_alone(
     session: &Session,
     spec: &ProgramSpec,
     how: &How,
-) -> Result<SoloRun, SoloStop> {
+) -> Result<SoloRun, MeasuringStop> {
     let fits = usize::from(session.threads(spec)) <= session.usable.cpus.len();
     let alone = ProgramSpec {
         start: Nanos::ZERO,
@@ -133,11 +112,9 @@ pub(super) fn run_alone(
         ..Request::new(&workload, kind, how, &[Profile::default()])
     })?;
     if let Some(trouble) = ran.troubles.pop() {
-        return Err(SoloStop::Failed(trouble));
+        return Err(trouble.into());
     }
-    if ran.ended != Ended::Complete {
-        return Err(SoloStop::Interrupted(ran.ended));
-    }
+    MeasuringStop::unless_complete(ran.ended)?;
     let disturbed = disturbance::phrase(&ran.result).map(|what| Disturbance {
         what,
         cpus: disturbance::others(&ran.result).unwrap_or_default(),
@@ -151,7 +128,7 @@ pub(super) fn run_alone(
             counts: program.usage.counts,
             disturbed,
         }),
-        _ => Err(SoloStop::Failed(failed(spec, program.exit_status, outputs.path()))),
+        _ => Err(failed(spec, program.exit_status, outputs.path()).into()),
     }
 }
 

@@ -1,7 +1,6 @@
 //! This machine as the site of an experiment.
 
 use cosched_core::Profile;
-use cosched_core::engine::outcome::Ended;
 use cosched_linux::control::run_cgroups::ByWeight;
 use cosched_policy::Kind;
 use cosched_results::result::Context;
@@ -11,8 +10,10 @@ use super::{Site, VariantRun};
 use crate::alone;
 use crate::how::How;
 use crate::how::check::unused_weights;
-use crate::session::ByWeightReport;
-use crate::session::{Extras, NO_WEIGHTS, Ran, Request, Session, by_weight, unused_by_weight};
+use crate::session::{
+    ByWeightReport, Extras, NO_WEIGHTS, Ran, Request, Session, by_weight, unused_by_weight,
+};
+use crate::stop::MeasuringStop;
 use crate::store::Store;
 use crate::ui::Talk;
 use crate::ui::failure::Failure;
@@ -108,11 +109,11 @@ impl Site for Here<'_> {
         self.session.expected(&self.request(turn.workload, turn.kind, turn.how))
     }
 
-    fn alone(&mut self, _round: u16) -> Result<Ended, Failure> {
-        let Some(store) = &mut self.store else { return Ok(Ended::Complete) };
-        let ended = alone::measure_all(&self.session, self.workload, self.how, self.talk, store)?;
+    fn alone(&mut self, _round: u16) -> Result<(), MeasuringStop> {
+        let Some(store) = &mut self.store else { return Ok(()) };
+        alone::measure_all(&self.session, self.workload, self.how, self.talk, store)?;
         self.profiles = self.session.profiles(self.workload, self.how, Some(store));
-        Ok(ended)
+        Ok(())
     }
 
     fn run(&mut self, turn: &VariantRun<'_>) -> Result<Ran, Failure> {

@@ -21,6 +21,7 @@ use super::{ExperimentRecord, Site, Variant, VariantRun, failures, kept, lock};
 use crate::how::How;
 use crate::out::{self, Folder};
 use crate::session::Ran;
+use crate::stop::MeasuringStop;
 use crate::ui::failure::Failure;
 use crate::ui::pace::{Pace, order};
 use crate::ui::{Talk, say};
@@ -69,17 +70,15 @@ pub(super) type RoundResults = Vec<RunResult>;
 
 /// Why a round did not come to its end.
 enum RoundStop {
-    /// The user requests its end.
-    Interrupted(Ended),
-    /// Something is wrong, and would be in every further round.
-    Failed(Failure),
-    /// The same, and the user has been told.
+    /// The user requests its end, or something is wrong and would be in every further round.
+    Early(MeasuringStop),
+    /// Something is wrong, and the user has been told.
     Reported,
 }
 
-impl From<Failure> for RoundStop {
-    fn from(failure: Failure) -> RoundStop {
-        RoundStop::Failed(failure)
+impl<E: Into<MeasuringStop>> From<E> for RoundStop {
+    fn from(stop: E) -> RoundStop {
+        RoundStop::Early(stop.into())
     }
 }
 
@@ -125,10 +124,12 @@ impl Experiment {
                     rounds.insert(round, results);
                     continue;
                 }
-                Err(RoundStop::Interrupted(so)) => ended = so,
+                Err(RoundStop::Early(MeasuringStop::Interrupted(so))) => ended = so,
                 // There is nothing to show.
-                Err(RoundStop::Failed(failure)) if rounds.is_empty() => return Err(failure),
-                Err(RoundStop::Failed(failure)) => {
+                Err(RoundStop::Early(MeasuringStop::Failed(failure))) if rounds.is_empty() => {
+                    return Err(failure);
+                }
+                Err(RoundStop::Early(MeasuringStop::Failed(failure))) => {
                     say(format_args!("{}", failure.text()));
                     unbroken = false;
                 }
@@ -231,14 +232,14 @@ impl<'a> ReadyPlan<'a> {
     ) -> Result<RoundResults, RoundStop> {
         if site.finds_times_alone() {
             pace.begin(round, "each program alone");
-            go_on(site.alone(round)?)?;
+            site.alone(round)?;
         }
         let mut results: Vec<Option<RunResult>> = self.plan.variants.iter().map(|_| None).collect();
         for i in order(self.plan.variants.len(), round) {
             pace.begin(round, &self.plan.variants[i].to_string());
             let ran = self.run(site, round, i)?;
             let untroubled = ran.report_troubles();
-            go_on(ran.ended)?;
+            MeasuringStop::unless_complete(ran.ended)?;
             if !untroubled {
                 // A result that could not be saved is none to go on from, and the next one could
                 // not be, either.
@@ -254,13 +255,6 @@ impl<'a> ReadyPlan<'a> {
         let ran = site.run(&self.turn(i, &held.path())).map_err(|failure| held.tell(failure))?;
         let troubles = ran.troubles.into_iter().map(|trouble| held.tell(trouble)).collect();
         Ok(Ran { troubles, ..ran })
-    }
-}
-
-fn go_on(ended: Ended) -> Result<(), RoundStop> {
-    match ended {
-        Ended::Complete => Ok(()),
-        interrupted => Err(RoundStop::Interrupted(interrupted)),
     }
 }
 

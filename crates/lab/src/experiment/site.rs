@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
-use cosched_core::engine::outcome::Ended;
 use cosched_policy::Kind;
 use cosched_results::result::Context;
 use cosched_workload::Workload;
 
 use crate::how::How;
 use crate::session::{Ran, Session};
+use crate::stop::MeasuringStop;
 use crate::ui::failure::Failure;
 
 /// One run of one variant.
@@ -46,7 +46,7 @@ pub trait Site {
     fn expected(&self, turn: &VariantRun<'_>, round: u16) -> Context;
 
     /// Finds how long each program takes alone, for the runs that follow.
-    fn alone(&mut self, round: u16) -> Result<Ended, Failure>;
+    fn alone(&mut self, round: u16) -> Result<(), MeasuringStop>;
 
     /// Makes a run, and saves its result.
     fn run(&mut self, turn: &VariantRun<'_>) -> Result<Ran, Failure>;

@@ -22,6 +22,7 @@ use super::{
 use crate::how::{How, PolicyChoices};
 use crate::out;
 use crate::session::{Ran, Session};
+use crate::stop::MeasuringStop;
 use crate::ui::Talk;
 use crate::ui::failure::Failure;
 use crate::ui::pace::order;
@@ -125,13 +126,13 @@ impl Site for MadeUp {
         context(turn, &self.session.description)
     }
 
-    fn alone(&mut self, round: u16) -> Result<Ended, Failure> {
+    fn alone(&mut self, round: u16) -> Result<(), MeasuringStop> {
         self.round = round;
         match self.fails {
             Some((Fails::Alone, at)) if at == round => {
-                Err(Failure::Broken("cg ended with status 3".to_owned()))
+                Err(Failure::Broken("cg ended with status 3".to_owned()).into())
             }
-            _ => Ok(Ended::Complete),
+            _ => Ok(()),
         }
     }
 

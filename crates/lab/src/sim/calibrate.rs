@@ -4,6 +4,7 @@
 //! comment beside its model. Programs are simulated alone, placed as asked; nothing that was
 //! measured with co-runners is used. How a model is fitted: [`cosched_sim::model::fit`].
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use cosched_sim::model::fit::{FitError, Fitted, ModelRun, Residual, SoloTable, fit};
@@ -12,7 +13,7 @@ use cosched_workload::input;
 use cosched_workload::{Workload, shown_path};
 use serde::Serialize;
 
-use super::options::CalibrateOptions;
+use super::options::MachineOptions;
 use super::simulator::{Scene, Simulator};
 use crate::ui::failure::Failure;
 use crate::ui::print;
@@ -23,20 +24,20 @@ const SCHEMA: &str = "cosched-sim-calibrate/2";
 /// Where a table is described.
 const HELP: &str = "`cosched sim calibrate --help` describes such a table";
 
-/// Fits the table's programs and prints them.
+/// Fits the programs of a table of figures, simulated alone on a machine, and prints them.
 ///
 /// # Errors
 /// When the table cannot be used, or something breaks on the way.
-pub fn calibrate(args: &CalibrateOptions) -> Result<ExitCode, Failure> {
-    let file = shown_path(&args.table);
-    let text = input::text(&args.table)
+pub fn calibrate(table: &Path, on: &MachineOptions, json: bool) -> Result<ExitCode, Failure> {
+    let file = shown_path(table);
+    let text = input::text(table)
         .map_err(|error| Failure::Input(format!("{file}: cannot be read: {error}; {HELP}")))?;
     let table: SoloTable = toml::from_str(&text)
         .map_err(|error| Failure::Input(format!("{file}: {}", error.to_string().trim_end())))?;
     if table.programs.is_empty() {
         return Err(Failure::Input(format!("{file}: there is no [[program]] to fit; {HELP}")));
     }
-    let simulator = Simulator::new(&Scene::from(&args.on))?;
+    let simulator = Simulator::new(&Scene::from(on))?;
     let cpus = simulator.session.topology.cpus().len() as u16;
     let alone = |model: &Model| {
         let command = vec![vec!["alone".to_owned()]];
@@ -53,8 +54,8 @@ pub fn calibrate(args: &CalibrateOptions) -> Result<ExitCode, Failure> {
         FitError::Table(error) => refused(&error),
     })?;
     let machine = &simulator.hardware.name;
-    let placement = args.on.placement;
-    if args.json {
+    let placement = on.placement;
+    if json {
         let programs = fitted.iter().map(CalibratedProgram::of).collect::<Result<_, _>>()?;
         let placement = placement.to_string();
         let document =

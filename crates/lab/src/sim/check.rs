@@ -34,6 +34,7 @@ use super::simulator::{Scene, Simulator};
 use super::this;
 use crate::how::How;
 use crate::session::Session;
+use crate::stop::MeasuringStop;
 use crate::ui::failure::{Failure, exit_code};
 use crate::ui::{print, say};
 use constants::{ConstantRuns, Constants};
@@ -71,7 +72,7 @@ pub fn check(args: &CheckOptions) -> Result<ExitCode, Failure> {
     let runs = ConstantRuns::new(cpus, if args.quick { QUICK } else { 1.0 });
 
     let mut live = LiveRuns::new(&here, how, &folder, runs, &mixtures, &policies);
-    let ended = live.run(rounds)?;
+    let ended = MeasuringStop::ended(live.run(rounds))?;
     let Some(constants) = live.runs.constants().filter(|_| live.is_complete()) else {
         say(format_args!("nothing to compare: it ended before everything had run once"));
         return Ok(exit_code(ended, true));

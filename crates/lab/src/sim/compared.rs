@@ -20,6 +20,7 @@ use crate::experiment::{Site, VariantRun};
 use crate::how::How;
 use crate::out;
 use crate::session::{Ran, Session};
+use crate::stop::MeasuringStop;
 use crate::ui::failure::Failure;
 
 /// A machine that is not there.
@@ -118,17 +119,14 @@ impl Site for Simulated<'_> {
         Context { simulation, ..simulator.session.expected(&request) }
     }
 
-    fn alone(&mut self, round: u16) -> Result<Ended, Failure> {
+    fn alone(&mut self, round: u16) -> Result<(), MeasuringStop> {
         self.simulator = Simulator::of(self.hardware.clone(), &self.scene_of(round));
         for i in 0..self.jobs.len() {
             let spec = &self.workload.programs[i];
             self.simulator.alone(spec, &self.jobs[i])?.note_in(&mut self.profiles[i]);
-            match self.ended()? {
-                Ended::Complete => {}
-                ended => return Ok(ended),
-            }
+            MeasuringStop::unless_complete(self.ended()?)?;
         }
-        Ok(Ended::Complete)
+        Ok(())
     }
 
     fn run(&mut self, turn: &VariantRun<'_>) -> Result<Ran, Failure> {

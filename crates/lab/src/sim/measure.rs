@@ -23,11 +23,11 @@ use cosched_results::statistics;
 use cosched_results::whole_file;
 use cosched_sim::Costs;
 
-use super::options::MeasureOptions;
 use super::this;
-use crate::gaps::{self, GapsStop};
+use crate::gaps;
 use crate::session::Session;
-use crate::ui::failure::{Failure, exit_code};
+use crate::stop::MeasuringStop;
+use crate::ui::failure::Failure;
 use crate::ui::{print, say};
 
 pub(super) use cpu::spin_turn;
@@ -51,11 +51,14 @@ impl Effort {
 
 /// Measures, keeps, and shows what was found.
 ///
+/// `out`: the file for the description; `None`: the one in the user's data folder. `quick`: a short
+/// test, with figures that mean little.
+///
 /// # Errors
 /// When the file cannot be written, or something breaks on the way.
-pub fn measure(args: &MeasureOptions) -> Result<ExitCode, Failure> {
+pub fn measure(out: Option<&Path>, quick: bool, json: bool) -> Result<ExitCode, Failure> {
     let session = Session::here()?;
-    let path = match &args.out {
+    let path = match out {
         Some(path) if path.exists() => {
             return Err(Failure::Input(format!(
                 "--out {}: exists and would be overwritten; choose another file, or remove this \
@@ -63,15 +66,14 @@ pub fn measure(args: &MeasureOptions) -> Result<ExitCode, Failure> {
                 path.display()
             )));
         }
-        Some(path) => path.clone(),
+        Some(path) => path.to_owned(),
         None => this::file()?,
     };
     check_writable(&path)?;
-    let effort = if args.quick { Effort::QUICK } else { Effort::FULL };
+    let effort = if quick { Effort::QUICK } else { Effort::FULL };
     let figures = match figures(&session, effort) {
         Ok(figures) => figures,
-        Err(GapsStop::Failed(failure)) => return Err(failure),
-        Err(GapsStop::Interrupted(ended)) => return Ok(exit_code(ended, false)),
+        Err(stop) => return stop.code(),
     };
     let text = description::text(&figures, &session);
     let kept = whole_file::write(&path, text.as_bytes());
@@ -79,7 +81,7 @@ pub fn measure(args: &MeasureOptions) -> Result<ExitCode, Failure> {
         say(format_args!("kept in {}", path.display()));
     }
     // A disk that is full by now must not cost the figures.
-    match args.json {
+    match json {
         true => print(&document::json(&figures, &session.description, &path)?)?,
         false => print(text.trim_end())?,
     }
@@ -102,7 +104,7 @@ fn check_writable(file: &Path) -> Result<(), Failure> {
 }
 
 /// All probes, one after another: they need the machine to themselves.
-fn figures(session: &Session, effort: Effort) -> Result<MeasuredFigures, GapsStop> {
+fn figures(session: &Session, effort: Effort) -> Result<MeasuredFigures, MeasuringStop> {
     let topology = this::usable(session);
     let cpus: Vec<usize> = session.usable.cpus.iter().collect();
     let proc = Proc::own().map_err(Failure::input)?;
@@ -145,12 +147,6 @@ fn figures(session: &Session, effort: Effort) -> Result<MeasuredFigures, GapsSto
         own,
         backend: turns.backend,
     })
-}
-
-impl From<Failure> for GapsStop {
-    fn from(failure: Failure) -> GapsStop {
-        GapsStop::Failed(failure)
-    }
 }
 
 /// Runs the same on a thread on each of these CPUs at once; gives what each returned, in their

@@ -40,17 +40,6 @@ pub struct RunOptions {
     pub json: bool,
 }
 
-/// How to measure this machine.
-#[derive(Clone, Debug)]
-pub struct MeasureOptions {
-    /// The file for the description; `None`: the one in the user's data folder.
-    pub out: Option<PathBuf>,
-    /// Whether it is a short test: its figures mean little.
-    pub quick: bool,
-    /// Whether JSON is printed instead of the file.
-    pub json: bool,
-}
-
 /// How to compare this machine with its model.
 #[derive(Clone, Debug)]
 pub struct CheckOptions {
@@ -81,35 +70,4 @@ pub struct MachineOptions {
     pub seed: u64,
     /// Where the threads of a program go.
     pub placement: Placement,
-}
-
-/// Which constants to show.
-#[derive(Clone, Copy, Debug)]
-pub struct ParamsOptions {
-    /// The policy that uses them; `None`: all constants.
-    pub policy: Option<Kind>,
-    /// Whether JSON is printed instead of the table.
-    pub json: bool,
-}
-
-/// Which models to fit.
-#[derive(Clone, Debug)]
-pub struct CalibrateOptions {
-    /// The file with the figures of the programs' solo runs.
-    pub table: PathBuf,
-    /// Where they are simulated.
-    pub on: MachineOptions,
-    /// Whether JSON is printed instead of a jobs file.
-    pub json: bool,
-}
-
-/// Which programs slow each other down.
-#[derive(Clone, Debug)]
-pub struct SlowdownsOptions {
-    /// The jobs file.
-    pub workload: PathBuf,
-    /// Where they are simulated.
-    pub on: MachineOptions,
-    /// Whether JSON is printed instead of TOML.
-    pub json: bool,
 }

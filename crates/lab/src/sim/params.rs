@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use cosched_policy::{Kind, Param, Params};
 use serde::Serialize;
 
-use super::options::ParamsOptions;
 use crate::ui::failure::Failure;
 use crate::ui::print;
 
@@ -25,11 +24,11 @@ struct ParamsDocument {
 ///
 /// # Errors
 /// When the output cannot be written.
-pub fn params(args: &ParamsOptions) -> Result<ExitCode, Failure> {
+pub fn params(policy: Option<Kind>, json: bool) -> Result<ExitCode, Failure> {
     let params = Params::default();
-    let constants = args.policy.map_or_else(|| params.list(), |kind| kind.constants(&params));
-    let policy = args.policy.map(Kind::name);
-    match args.json {
+    let constants = policy.map_or_else(|| params.list(), |kind| kind.constants(&params));
+    let policy = policy.map(Kind::name);
+    match json {
         true => {
             let document = ParamsDocument { schema: SCHEMA, policy, constants };
             print(&serde_json::to_string_pretty(&document).map_err(Failure::broken)?)?;

@@ -7,6 +7,7 @@
 //! program's co-runners are repeated until it has ended.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::ExitCode;
 
 use cosched_core::Profile;
@@ -15,7 +16,7 @@ use cosched_sim::SimulatedJob;
 use cosched_workload::{ProgramSpec, Repeat, Workload, shown_path};
 use serde::Serialize;
 
-use super::options::SlowdownsOptions;
+use super::options::MachineOptions;
 use super::simulator::{Scene, Simulator, on_its_own};
 use crate::source;
 use crate::ui::failure::Failure;
@@ -24,14 +25,14 @@ use crate::ui::print;
 /// The version of the JSON that is written.
 const SCHEMA: &str = "cosched-sim-slowdowns/1";
 
-/// Simulates every pair and triple, and prints the table.
+/// Simulates every pair and triple of the programs in a jobs file, and prints the table.
 ///
 /// # Errors
 /// When the programs do not fit, or something breaks on the way.
-pub fn slowdowns(args: &SlowdownsOptions) -> Result<ExitCode, Failure> {
-    let simulator = Simulator::new(&Scene::from(&args.on))?;
-    let mut workload = source::simulated(Some(&args.workload), &simulator.session)?;
-    let file = shown_path(&args.workload);
+pub fn slowdowns(jobs: &Path, on: &MachineOptions, json: bool) -> Result<ExitCode, Failure> {
+    let simulator = Simulator::new(&Scene::from(on))?;
+    let mut workload = source::simulated(Some(jobs), &simulator.session)?;
+    let file = shown_path(jobs);
     let traffic = |spec: &ProgramSpec| spec.memory_gigabytes_per_second.unwrap_or(0.0);
     workload.programs.sort_by(|a, b| traffic(a).total_cmp(&traffic(b)));
     let cpus = simulator.hardware.topology.cpus().len();
@@ -53,11 +54,10 @@ pub fn slowdowns(args: &SlowdownsOptions) -> Result<ExitCode, Failure> {
     let jobs = simulator.jobs(&workload)?;
     let table = SlowdownTable::of(&simulator, &workload, &jobs)?;
     let name = &simulator.hardware.name;
-    let how =
-        format!("{name}, simulated, {} threads each, {}", threads.unwrap_or(0), args.on.placement);
+    let how = format!("{name}, simulated, {} threads each, {}", threads.unwrap_or(0), on.placement);
     let levels: Vec<f64> = workload.programs.iter().map(traffic).collect();
     let table = table.spread_out(how, levels);
-    match args.json {
+    match json {
         true => print(&serde_json::to_string_pretty(&table).map_err(Failure::broken)?)?,
         false => print(&table.toml())?,
     }

@@ -7,7 +7,6 @@
 
 use std::path::Path;
 
-use cosched_core::engine::outcome::Ended;
 use cosched_core::{Nanos, Profile};
 use cosched_policy::Kind;
 use cosched_workload::Workload;
@@ -20,6 +19,7 @@ use super::workload;
 use crate::alone::{self, SoloRun};
 use crate::how::How;
 use crate::session::{Request, Session};
+use crate::stop::MeasuringStop;
 use crate::ui::failure::Failure;
 use crate::ui::pace::{Pace, order};
 use crate::ui::say;
@@ -72,22 +72,13 @@ impl<'a> LiveRuns<'a> {
     }
 
     /// So many rounds; an incomplete last one counts as far as it went.
-    pub(super) fn run(&mut self, rounds: u16) -> Result<Ended, Failure> {
+    pub(super) fn run(&mut self, rounds: u16) -> Result<(), MeasuringStop> {
         if rounds > 1 {
             say(format_args!("each kernel once, to warm up"));
-            for position in 0..self.runs.programs().len() {
-                if let Err(ended) = self.alone(self.runs.programs()[position])? {
-                    return Ok(ended);
-                }
-            }
+            self.runs.programs().iter().try_for_each(|program| self.alone(*program).map(drop))?;
         }
         let mut pace = Pace::new(1 + self.mixtures.len(), rounds, rounds.into());
-        for round in 0..rounds {
-            if let Some(ended) = self.round(round, &mut pace)? {
-                return Ok(ended);
-            }
-        }
-        Ok(Ended::Complete)
+        (0..rounds).try_for_each(|round| self.round(round, &mut pace))
     }
 
     /// Whether everything has run at least once.
@@ -95,21 +86,17 @@ impl<'a> LiveRuns<'a> {
         self.samples.iter().flatten().all(|figures| !figures.is_empty())
     }
 
-    fn round(&mut self, round: u16, pace: &mut Pace) -> Result<Option<Ended>, Failure> {
+    fn round(&mut self, round: u16, pace: &mut Pace) -> Result<(), MeasuringStop> {
         pace.begin(round, "each program alone");
         for _ in 0..REPEATS {
             for position in 0..self.runs.programs().len() {
-                match self.alone(self.runs.programs()[position])? {
-                    Ok(alone) => self.runs.note(position, &alone),
-                    Err(ended) => return Ok(Some(ended)),
-                }
+                let alone = self.alone(self.runs.programs()[position])?;
+                self.runs.note(position, &alone);
             }
         }
         for position in 0..self.alone.len() {
-            match self.alone(self.alone[position].0)? {
-                Ok(alone) => self.alone[position].1.push(alone.turnaround.as_secs_f64()),
-                Err(ended) => return Ok(Some(ended)),
-            }
+            let alone = self.alone(self.alone[position].0)?;
+            self.alone[position].1.push(alone.turnaround.as_secs_f64());
         }
         for (position, mixture) in self.mixtures.iter().enumerate() {
             pace.begin(round, mixture.name);
@@ -120,18 +107,16 @@ impl<'a> LiveRuns<'a> {
             // machine has to find first.
             for which in order(self.policies.len(), round) {
                 let policy = self.policies[which];
-                match together(self.session, self.how, &workload, policy, &profiles)? {
-                    Ok(found) => self.samples[position][which].push(found),
-                    Err(ended) => return Ok(Some(ended)),
-                }
+                let found = together(self.session, self.how, &workload, policy, &profiles)?;
+                self.samples[position][which].push(found);
             }
         }
-        Ok(None)
+        Ok(())
     }
 
-    fn alone(&self, program: KernelRun) -> Result<Result<SoloRun, Ended>, Failure> {
+    fn alone(&self, program: KernelRun) -> Result<SoloRun, MeasuringStop> {
         let workload = workload(&[program], self.folder)?;
-        alone::once(self.session, &workload.programs[0], self.how)
+        alone::run_alone(self.session, &workload.programs[0], self.how)
     }
 
     /// What is known of a program: how long it took alone in this round.
@@ -149,22 +134,21 @@ fn together(
     workload: &Workload,
     policy: Kind,
     profiles: &[Profile],
-) -> Result<Result<ComparedFigures, Ended>, Failure> {
+) -> Result<ComparedFigures, MeasuringStop> {
     let out = crate::out::hidden()?;
     let ran = session.execute(&Request {
         out: Some(out.path()),
         ..Request::new(workload, policy, how, profiles)
     })?;
-    match (ran.ended, ran.report_troubles() && ran.all_succeeded()) {
-        (Ended::Complete, true) => Ok(Ok(ComparedFigures::of(&ran.result))),
-        (Ended::Complete, false) => {
-            let names: Vec<&str> =
-                workload.programs.iter().map(|spec| spec.name.as_str()).collect();
-            Err(Failure::Broken(format!(
-                "a program of {} failed under {policy}, so its time means nothing",
-                names.join(", ")
-            )))
-        }
-        (ended, _) => Ok(Err(ended)),
+    let has_worked = ran.report_troubles() && ran.all_succeeded();
+    MeasuringStop::unless_complete(ran.ended)?;
+    if has_worked {
+        return Ok(ComparedFigures::of(&ran.result));
     }
+    let names: Vec<&str> = workload.programs.iter().map(|spec| spec.name.as_str()).collect();
+    let text = format!(
+        "a program of {} failed under {policy}, so its time means nothing",
+        names.join(", ")
+    );
+    Err(Failure::Broken(text).into())
 }
