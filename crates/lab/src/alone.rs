@@ -16,7 +16,7 @@ use crate::store::{Key, Store};
 use crate::ui::Talk;
 use crate::ui::failure::Failure;
 pub(crate) use in_turn::{KnownRuns, Measured, measure as measure_in_turn};
-pub(crate) use program::{SoloRun, complaint, failed, run_alone};
+pub(crate) use program::{SoloRun, complaint, run_alone, run_once};
 
 /// Measures every program once; programs that are the same count as one. Disturbed times serve this
 /// process alone. What was measured before an interruption is kept.

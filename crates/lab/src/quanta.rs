@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use cosched_core::engine::outcome::Ended;
-use cosched_core::{Actuator, Nanos, Profile};
+use cosched_core::{Actuator, Nanos};
 use cosched_linux::kernel::sched_attr::default_slice;
 use cosched_policy::reasons::FaithfulReason;
 use cosched_policy::{Kind, Quanta};
@@ -21,7 +21,7 @@ use cosched_workload::{ProgramSpec, Repeat, Workload};
 
 use crate::alone;
 use crate::how::{How, MeasureChoices};
-use crate::session::{Request, Session};
+use crate::session::Session;
 use crate::stop::MeasuringStop;
 use crate::ui::failure::{Failure, exit_code};
 use crate::ui::pace::{Pace, order};
@@ -159,20 +159,8 @@ fn run(
     });
     let (start, after, repeat, group) = (Nanos::ZERO, Vec::new(), Repeat::Times(1), None);
     let alone = ProgramSpec { start, after, repeat, group, ..spec.clone() };
-    let (workload, outputs) = (Workload { programs: vec![alone] }, crate::out::hidden()?);
-    let mut ran = session.execute(&Request {
-        out: Some(outputs.path()),
-        ..Request::new(&workload, Kind::Faithful, &how, &[Profile::default()])
-    })?;
-    if let Some(trouble) = ran.troubles.pop() {
-        return Err(trouble.into());
-    }
-    MeasuringStop::unless_complete(ran.ended)?;
-    let program = &ran.result.programs[0];
-    let Some(seconds) = program.turnaround_seconds.filter(|_| ran.all_succeeded()) else {
-        return Err(alone::failed(spec, program.exit_status, outputs.path()).into());
-    };
-    let reasons = ran.result.decisions.iter().flat_map(|made| &made.reasons);
+    let (result, seconds) = alone::run_once(session, alone, Kind::Faithful, &how, false)?;
+    let reasons = result.decisions.iter().flat_map(|made| &made.reasons);
     let factor = reasons.filter_map(|reason| reason.why.read()).find_map(|why| match why {
         FaithfulReason::Slice { lock_contention, miss_ratio, .. } => {
             Some(1.0 - lock_contention.max(miss_ratio.unwrap_or(0.0)))

@@ -50,7 +50,7 @@ pub fn simulate(args: &RunOptions) -> Result<ExitCode, Failure> {
     if !args.sweep.is_empty() {
         return sweep::sweep(args);
     }
-    let scene = Scene::of(args)?;
+    let scene = Scene::of(args, "")?;
     scene.how.check_use(&[scene.policy])?;
     let mut simulator = Simulator::new(&scene)?;
     let workload = source::simulated(args.workload.as_deref(), &simulator.session)?;
@@ -72,8 +72,8 @@ pub fn simulate(args: &RunOptions) -> Result<ExitCode, Failure> {
         }
         simulator.scale(&workload, scene.policy, &mut profiles)?;
     }
-    let (sim, outcome, result) =
-        simulator.run_on(&workload, scene.policy, &jobs, &profiles, args.watch.is_some())?;
+    simulator.is_watched = args.watch.is_some();
+    let (sim, outcome, result) = simulator.run(&workload, scene.policy, &jobs, &profiles)?;
     drop(shown);
     let saved = args.out.as_ref().map(|folder| result.save(&out::result(folder)));
     match args.json {

@@ -22,18 +22,23 @@ const INSTANT: &str = "write seconds since the start of the run, such as 12.35, 
 
 /// The table of slowdowns in a file.
 pub fn slowdowns(file: &str) -> Result<Arc<Slowdowns>, String> {
-    let help = "`cosched sim slowdowns` makes such a table";
-    let text =
-        input::text(file.as_ref()).map_err(|error| format!("cannot be read: {error}; {help}"))?;
-    Slowdowns::parse(&text).map(Arc::new).map_err(|error| format!("{error}; {help}"))
+    table(file, "sim slowdowns", Slowdowns::parse).map(Arc::new)
 }
 
 /// The table of slices in a file.
 pub fn quanta(file: &str) -> Result<Quanta, String> {
-    let help = "`cosched calibrate quanta` makes such a table";
-    let text =
-        input::text(file.as_ref()).map_err(|error| format!("cannot be read: {error}; {help}"))?;
-    Quanta::parse(&text).map_err(|error| format!("{error}; {help}"))
+    table(file, "calibrate quanta", Quanta::parse)
+}
+
+/// A table in a file, which a command makes.
+fn table<T, E: Display>(
+    file: &str,
+    made_by: &str,
+    parse: fn(&str) -> Result<T, E>,
+) -> Result<T, String> {
+    let text = input::text(file.as_ref()).map_err(|error| format!("cannot be read: {error}"));
+    let read = text.and_then(|text| parse(&text).map_err(|error| error.to_string()));
+    read.map_err(|error| format!("{error}; `cosched {made_by}` makes such a table"))
 }
 
 /// The kernel of a simulated machine, by its name.

@@ -7,7 +7,7 @@ use cosched_report::{after, disturbance, molding, silence, spent, words};
 use cosched_results::result::{Backends, NONE, ProgramResult, RunResult};
 
 use crate::deviations;
-use crate::ui::table::{number, table, text};
+use crate::ui::table::{known, number, table, text};
 
 /// A shorter wait for the start is none that a user would see, seconds.
 const QUEUED: f64 = 0.05;
@@ -69,10 +69,7 @@ fn columns(result: &RunResult) -> Vec<Column> {
     });
     if knows_solo(result) {
         columns.push(column("solo s", |program| seconds(program.solo_seconds)));
-        let slowdown = |program: &ProgramResult| {
-            number(maybe(program.slowdown.map(|ratio| format!("{ratio:.3}"))))
-        };
-        columns.push(column("slowdown", slowdown));
+        columns.push(column("slowdown", |program| number(known(program.slowdown, 3))));
     }
     if result.programs.iter().any(|program| program.usage.waits.is_some()) {
         columns.extend(WAITS.into_iter().enumerate().map(|(i, header)| {
@@ -92,12 +89,12 @@ fn waited(waits: Option<Waits>) -> [Cell; 5] {
         seconds(waits.map(|waits| waits.spun_seconds)),
         seconds(waits.map(|waits| waits.lag_seconds)),
         number(maybe(waits.map(|waits| waits.barriers))),
-        number(maybe(latency.map(|latency| format!("{:.1}", 1e6 * latency)))),
+        number(known(latency.map(|latency| 1e6 * latency), 1)),
     ]
 }
 
 fn seconds(value: Option<f64>) -> Cell {
-    number(maybe(value.map(|seconds| format!("{seconds:.2}"))))
+    number(known(value, 2))
 }
 
 /// What is not known is a dash.

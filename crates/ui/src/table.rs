@@ -33,6 +33,11 @@ pub fn sentences(header: &[&str]) -> Table {
     table
 }
 
+/// A figure with so many digits after the point; one that is not known is a dash.
+pub fn known(value: Option<f64>, digits: usize) -> String {
+    value.map_or("–".to_owned(), |value| format!("{value:.digits$}"))
+}
+
 /// A cell with words.
 pub fn text(value: &str) -> Cell {
     Cell::new(value)

@@ -190,22 +190,31 @@ mod tests {
         command
     }
 
-    /// Every command that users see, with the name of its page.
-    fn every(command: &Command, name: &str, into: &mut Vec<(String, Command)>) {
-        into.push((name.to_owned(), command.clone()));
-        for subcommand in shown(command) {
-            every(subcommand, &format!("{name}-{}", subcommand.get_name()), into);
+    /// All pages and completions.
+    fn manual() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path()).unwrap();
+        folder
+    }
+
+    /// Every command that users see, by its words.
+    fn every(command: Command) -> Vec<(String, Command)> {
+        fn collect(command: &Command, name: &str, into: &mut Vec<(String, Command)>) {
+            into.push((name.to_owned(), command.clone()));
+            for subcommand in shown(command) {
+                collect(subcommand, &format!("{name} {}", subcommand.get_name()), into);
+            }
         }
+        let mut commands = Vec::new();
+        collect(&command, NAME, &mut commands);
+        commands
     }
 
     #[test]
     fn each_synopsis_is_the_usage_of_help() {
-        let folder = tempfile::tempdir().unwrap();
-        write(folder.path()).unwrap();
-        let mut commands = Vec::new();
-        every(&built(), NAME, &mut commands);
-        for (name, mut command) in commands {
-            let page = folder.path().join(format!("man/man1/{name}.1"));
+        let folder = manual();
+        for (name, mut command) in every(built()) {
+            let page = folder.path().join(format!("man/man1/{}.1", name.replace(' ', "-")));
             let page = plain(&fs::read_to_string(page).unwrap());
             let from = page.find(".SH SYNOPSIS\n").unwrap() + ".SH SYNOPSIS\n".len();
             let until = page[from..].find(".SH DESCRIPTION").unwrap();
@@ -223,8 +232,7 @@ mod tests {
 
     #[test]
     fn the_page_of_top_lists_its_keys_and_columns() {
-        let folder = tempfile::tempdir().unwrap();
-        write(folder.path()).unwrap();
+        let folder = manual();
         let page = fs::read_to_string(folder.path().join("man/man1/cosched-top.1")).unwrap();
         let page = plain(&page);
         assert!(page.contains(".SH KEYS\n") && page.contains(".SH COLUMNS\n"), "{page}");
@@ -233,20 +241,11 @@ mod tests {
         }
     }
 
-    /// Every command that users see, by its words.
-    fn commands(command: &Command, name: &str, into: &mut Vec<String>) {
-        into.push(name.to_owned());
-        for subcommand in shown(command) {
-            commands(subcommand, &format!("{name}-{}", subcommand.get_name()), into);
-        }
-    }
-
     #[test]
     fn every_visible_command_has_a_page() {
-        let folder = tempfile::tempdir().unwrap();
-        write(folder.path()).unwrap();
-        let mut names = Vec::new();
-        commands(&Cli::command(), NAME, &mut names);
+        let folder = manual();
+        let names = every(Cli::command()).into_iter().map(|(name, _)| name.replace(' ', "-"));
+        let names: Vec<String> = names.collect();
         assert!(names.contains(&"cosched-sim-measure".to_owned()), "{names:?}");
         let pages = folder.path().join("man/man1");
         for name in &names {
@@ -262,8 +261,7 @@ mod tests {
 
     #[test]
     fn every_option_of_a_page_has_its_text() {
-        let folder = tempfile::tempdir().unwrap();
-        write(folder.path()).unwrap();
+        let folder = manual();
         for page in fs::read_dir(folder.path().join("man/man1")).unwrap() {
             let path = page.unwrap().path();
             let page = fs::read_to_string(&path).unwrap();
@@ -275,8 +273,7 @@ mod tests {
 
     #[test]
     fn each_shell_completes_policies_and_none_shows_what_is_hidden() {
-        let folder = tempfile::tempdir().unwrap();
-        write(folder.path()).unwrap();
+        let folder = manual();
         for (shell, file) in COMPLETIONS {
             let script = fs::read_to_string(folder.path().join(file)).unwrap();
             assert!(script.contains("minwait") && script.contains("calibrate"), "{shell}");
@@ -287,17 +284,6 @@ mod tests {
     /// Commands that print nothing themselves: the output is a program's, or goes to files. The
     /// last one prints a file for an option.
     const WITHOUT_JSON: &[&str] = &["cosched exec", "cosched manual", "cosched calibrate quanta"];
-
-    fn leaves(command: &Command, name: &str, into: &mut Vec<(String, bool)>) {
-        let json = command.get_arguments().any(|argument| argument.get_id() == "json");
-        // A command that only has subcommands prints nothing itself.
-        if shown(command).next().is_none() || command.get_arguments().next().is_some() {
-            into.push((name.to_owned(), json));
-        }
-        for subcommand in shown(command) {
-            leaves(subcommand, &format!("{name} {}", subcommand.get_name()), into);
-        }
-    }
 
     #[test]
     fn a_link_in_the_place_of_a_folder_is_not_followed() {
@@ -340,10 +326,12 @@ mod tests {
     #[test]
     fn every_result_has_documented_json() {
         let page = include_str!("../../../../docs/json.md");
-        let mut commands = Vec::new();
-        leaves(&Cli::command(), NAME, &mut commands);
+        let mut commands = every(Cli::command());
+        // A command that only has subcommands prints nothing itself.
+        commands.retain(|(_, one)| !one.has_subcommands() || one.get_arguments().next().is_some());
         assert!(commands.len() > 8, "{commands:?}");
-        for (name, json) in commands {
+        for (name, command) in commands {
+            let json = command.get_arguments().any(|argument| argument.get_id() == "json");
             assert!(json != WITHOUT_JSON.contains(&name.as_str()), "{name} has no --json");
             assert!(!json || page.contains(&format!("`{name}`")), "docs/json.md lacks {name}");
         }

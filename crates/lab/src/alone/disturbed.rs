@@ -42,7 +42,7 @@ pub(super) fn not_kept(name: &str, threads: u16, made: &[SoloRun]) -> Option<Str
 
 #[cfg(test)]
 mod tests {
-    use cosched_core::{Counts, Nanos};
+    use cosched_core::Nanos;
 
     use super::*;
 
@@ -50,13 +50,11 @@ mod tests {
     fn what_is_not_kept_is_said_with_the_worst_disturbance() {
         let run = |cpus: Option<f64>| SoloRun {
             turnaround: Nanos::from_secs(1),
-            switches: 0,
-            cpu: Nanos::ZERO,
-            counts: Counts::default(),
             disturbed: cpus.map(|cpus| Disturbance {
                 what: format!("other processes used {cpus:.1} of 2 CPUs"),
                 cpus,
             }),
+            ..SoloRun::default()
         };
         assert_eq!(not_kept("cg", 2, &[run(None), run(None)]), None);
         assert_eq!(

@@ -124,7 +124,7 @@ pub(crate) fn measure(
 
 #[cfg(test)]
 mod tests {
-    use cosched_core::{Counts, Nanos};
+    use cosched_core::Nanos;
     use cosched_workload::Workload;
 
     use super::*;
@@ -134,11 +134,9 @@ mod tests {
     fn subject(session: &Session, before: &[u64], made: &[(u64, bool)]) -> Subject {
         let run = |(seconds, disturbed): &(u64, bool)| SoloRun {
             turnaround: Nanos::from_secs(*seconds),
-            switches: 0,
-            cpu: Nanos::ZERO,
-            counts: Counts::default(),
             disturbed: disturbed
                 .then(|| Disturbance { what: "other processes used CPUs".to_owned(), cpus: 1.2 }),
+            ..SoloRun::default()
         };
         let known: Vec<SoloRun> = before.iter().map(|seconds| run(&(*seconds, false))).collect();
         let workload = Workload::from_commands(vec![vec!["cg".into()]], "/tmp".as_ref()).unwrap();

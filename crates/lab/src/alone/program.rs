@@ -16,6 +16,7 @@ use std::time::SystemTime;
 use cosched_core::{Counts, Nanos, Profile, Quality};
 use cosched_policy::Kind;
 use cosched_report::disturbance;
+use cosched_results::result::RunResult;
 use cosched_workload::{BarrierMode, ProgramSpec, Repeat, Workload};
 
 use super::disturbed::Disturbance;
@@ -31,7 +32,7 @@ use crate::ui::say;
 const LAST_LINES: usize = 5;
 
 /// One run alone.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct SoloRun {
     pub(crate) turnaround: Nanos,
     /// Voluntary and involuntary switches.
@@ -103,37 +104,47 @@ pub(crate) fn run_alone(
         barrier: Some(BarrierMode::Own),
         ..spec.clone()
     };
-    let outputs = crate::out::hidden()?;
-    let workload = Workload { programs: vec![alone] };
     let kind = if fits { Kind::Gang } else { Kind::Linux };
+    let (result, seconds) = run_once(session, alone, kind, how, true)?;
+    let disturbed = disturbance::phrase(&result)
+        .map(|what| Disturbance { what, cpus: disturbance::others(&result).unwrap_or_default() });
+    let usage = &result.programs[0].usage;
+    Ok(SoloRun {
+        turnaround: Nanos((seconds * 1e9).round() as u64),
+        switches: usage.voluntary_switches + usage.involuntary_switches,
+        cpu: usage.cpu(),
+        counts: usage.counts,
+        disturbed,
+    })
+}
+
+/// Runs one program by itself; the result, and its turnaround in seconds.
+pub(crate) fn run_once(
+    session: &Session,
+    spec: ProgramSpec,
+    kind: Kind,
+    how: &How,
+    count: bool,
+) -> Result<(RunResult, f64), MeasuringStop> {
+    let (workload, outputs) = (Workload { programs: vec![spec] }, out::hidden()?);
     let mut ran = session.execute(&Request {
         out: Some(outputs.path()),
-        count: true,
+        count,
         ..Request::new(&workload, kind, how, &[Profile::default()])
     })?;
     if let Some(trouble) = ran.troubles.pop() {
         return Err(trouble.into());
     }
     MeasuringStop::unless_complete(ran.ended)?;
-    let disturbed = disturbance::phrase(&ran.result).map(|what| Disturbance {
-        what,
-        cpus: disturbance::others(&ran.result).unwrap_or_default(),
-    });
     let program = &ran.result.programs[0];
-    match program.turnaround_seconds {
-        Some(seconds) if ran.all_succeeded() => Ok(SoloRun {
-            turnaround: Nanos((seconds * 1e9).round() as u64),
-            switches: program.usage.voluntary_switches + program.usage.involuntary_switches,
-            cpu: program.usage.cpu(),
-            counts: program.usage.counts,
-            disturbed,
-        }),
-        _ => Err(failed(spec, program.exit_status, outputs.path()).into()),
+    match program.turnaround_seconds.filter(|_| ran.all_succeeded()) {
+        Some(seconds) => Ok((ran.result, seconds)),
+        None => Err(failed(&workload.programs[0], program.exit_status, outputs.path()).into()),
     }
 }
 
 /// The time of a program that failed is not the time of its work.
-pub(crate) fn failed(spec: &ProgramSpec, status: Option<i32>, outputs: &Path) -> Failure {
+fn failed(spec: &ProgramSpec, status: Option<i32>, outputs: &Path) -> Failure {
     let status = status.map_or("an unknown status".to_owned(), |status| format!("status {status}"));
     Failure::Broken(format!(
         "program {} ended with {status}; its time is not kept; {}",
@@ -178,10 +189,8 @@ mod tests {
     fn of_several_runs_the_middle_one_gives_the_counts() {
         let run = |seconds: u64| SoloRun {
             turnaround: Nanos::from_secs(seconds),
-            switches: 0,
-            cpu: Nanos::ZERO,
             counts: Counts { llc_misses: Some(seconds), ..Counts::default() },
-            disturbed: None,
+            ..SoloRun::default()
         };
         let middle = |times: &[u64]| {
             let all: Vec<SoloRun> = times.iter().map(|seconds| run(*seconds)).collect();
@@ -194,13 +203,8 @@ mod tests {
 
     #[test]
     fn what_was_known_before_counts_with_what_is_new() {
-        let run = |seconds: u64| SoloRun {
-            turnaround: Nanos::from_secs(seconds),
-            switches: 0,
-            cpu: Nanos::from_secs(seconds),
-            counts: Counts::default(),
-            disturbed: None,
-        };
+        let run =
+            |seconds: u64| SoloRun { turnaround: Nanos::from_secs(seconds), ..SoloRun::default() };
         let before = SoloRecord { miss_ratio: Some(0.5), ..entry(&[run(9), run(2)], None) };
         let all = entry(&[run(3)], Some(&before));
         assert_eq!((all.solo, all.runs, all.miss_ratio), (Nanos::from_secs(3), 3, Some(0.5)));

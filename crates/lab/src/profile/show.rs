@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Profiled;
 use super::curve::{ideal_threads, speedup};
-use crate::ui::table;
+use crate::ui::table::{self, known};
 
 /// The version of the JSON that is written.
 const SCHEMA: &str = "cosched-profile/1";
@@ -79,8 +79,8 @@ pub(super) fn table(profiles: &[Profiled<'_>]) -> String {
                 threads.to_string(),
                 format!("{:.3}", entry.solo.as_secs_f64()),
                 entry.runs.to_string(),
-                figure(speedup(&curve, *point)),
-                figure(entry.misses_per_kilo_instruction),
+                known(speedup(&curve, *point), 2),
+                known(entry.misses_per_kilo_instruction, 2),
                 if ideal == Some(*threads) { "*" } else { "" }.to_owned(),
             ]);
         }
@@ -89,10 +89,6 @@ pub(super) fn table(profiles: &[Profiled<'_>]) -> String {
         true => format!("{table}\n* the fewest threads with 80 % of the best speedup."),
         false => table.to_string(),
     }
-}
-
-fn figure(value: Option<f64>) -> String {
-    value.map_or("–".to_owned(), |value| format!("{value:.2}"))
 }
 
 #[cfg(test)]
@@ -158,8 +154,7 @@ mod tests {
 
     #[test]
     fn misses_are_shown_where_they_were_counted() {
-        assert_eq!(figure(Some(2.504)), "2.50");
-        assert_eq!(figure(None), "–");
+        assert_eq!(known(Some(2.504), 2), "2.50");
         let text = shown(&[(2, 5)], table);
         assert!(text.contains("misses/1000 instr.") && text.contains('–'), "{text}");
     }

@@ -216,7 +216,7 @@ impl Twin<'_> {
         let profiles =
             mixture.programs.iter().map(profile).collect::<Result<Vec<Profile>, Failure>>()?;
         let simulator = self.simulator(policy, seed);
-        let (outcome, result) = simulator.run(&workload, policy, &jobs, &profiles)?;
+        let (_, outcome, result) = simulator.run(&workload, policy, &jobs, &profiles)?;
         debug_assert_eq!(outcome.ended, Ended::Complete, "no signal can interrupt a simulation");
         let switches = self.constants.switches * mixture.programs.len() as f64;
         Ok(ComparedFigures::of(&result).with_switches(switches))

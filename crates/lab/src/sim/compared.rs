@@ -134,7 +134,7 @@ impl Site for Simulated<'_> {
         let jobs = simulator.jobs(turn.workload)?;
         let mut profiles = self.profiles.clone();
         simulator.scale(turn.workload, turn.kind, &mut profiles)?;
-        let (_, result) = simulator.run(turn.workload, turn.kind, &jobs, &profiles)?;
+        let (.., result) = simulator.run(turn.workload, turn.kind, &jobs, &profiles)?;
         out::prepare(turn.out, turn.workload)?;
         let saved = result.save(&out::result(turn.out));
         let troubles = saved.err().map(Failure::broken).into_iter().collect();

@@ -242,7 +242,7 @@ impl ReplaySetup<'_> {
             simulator.alone(&program.spec, &program.job).map(|alone| program.profile_of(alone.time))
         };
         let profiles = self.programs.iter().map(profile).collect::<Result<Vec<_>, _>>()?;
-        let (_, result) = simulator.run(&self.workload(), kind, &jobs, &profiles)?;
+        let (.., result) = simulator.run(&self.workload(), kind, &jobs, &profiles)?;
         Ok(result)
     }
 }

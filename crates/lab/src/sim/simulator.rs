@@ -84,9 +84,16 @@ impl Scene {
         used.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
     }
 
-    /// The one that the options name.
-    pub(super) fn of(args: &RunOptions) -> Result<Scene, Failure> {
-        let missing = || Failure::Input(no_machine());
+    /// The one that the options name; `also`: what else to say where they name no machine.
+    pub(super) fn of(args: &RunOptions, also: &str) -> Result<Scene, Failure> {
+        let missing = || {
+            let known: Vec<&str> = Hardware::names().collect();
+            Failure::Input(format!(
+                "no machine to simulate; add --machine with a name ({}), with words such as \
+                 \"core:8\", or with `this` (after `cosched sim measure`){also}",
+                known.join(", ")
+            ))
+        };
         Ok(Scene {
             policy: args.policy.unwrap_or_default(),
             machine: args.machine.clone().ok_or_else(missing)?,
@@ -111,16 +118,6 @@ impl From<&MachineOptions> for Scene {
     }
 }
 
-/// What to say where no option names a machine.
-pub(super) fn no_machine() -> String {
-    let known: Vec<&str> = Hardware::names().collect();
-    format!(
-        "no machine to simulate; add --machine with a name ({}), with words such as \"core:8\", \
-         or with `this` (after `cosched sim measure`)",
-        known.join(", ")
-    )
-}
-
 /// What is known before anything is simulated.
 pub(super) struct PreparedPrograms {
     /// What each program does.
@@ -133,6 +130,8 @@ pub(super) struct Simulator {
     pub(super) hardware: Hardware,
     pub(super) scene: Scene,
     pub(super) pace: SimulatedTime,
+    /// Whether it is kept what programs do.
+    pub(super) is_watched: bool,
 }
 
 /// This machine, one that comes along, by name, a file's, by its path, or one described in a few
@@ -187,7 +186,7 @@ impl Simulator {
             scene.how.measure.usual_class = Some(Class::FixedPriority(0));
         }
         scene.how.policy.fair.usual_peak = hardware.peak_lines_per_microsecond();
-        Simulator { session, hardware, scene, pace: SimulatedTime::default() }
+        Simulator { session, hardware, scene, pace: SimulatedTime::default(), is_watched: false }
     }
 
     /// Checks everything that can be wrong before anything is simulated.
@@ -259,8 +258,8 @@ impl Simulator {
         let kind = if fits { Kind::Gang } else { Kind::Linux };
         let once = ProgramSpec { repeat: Repeat::Times(1), ..on_its_own(spec) };
         let workload = Workload { programs: vec![once] };
-        let (outcome, _) =
-            self.run(&workload, kind, std::slice::from_ref(job), &[Profile::default()])?;
+        let jobs = std::slice::from_ref(job);
+        let (_, outcome, _) = self.run(&workload, kind, jobs, &[Profile::default()])?;
         let completion = outcome.programs.iter().find_map(|program| program.completions.first());
         let Some(Completion { at, usage, .. }) = completion.copied() else {
             let name = &spec.name;
@@ -271,25 +270,13 @@ impl Simulator {
         Ok(SimulatedSolo { time: at, usage })
     }
 
+    /// Runs programs together. The machine that they ran on may have kept what they did.
     pub(super) fn run(
         &self,
         workload: &Workload,
         kind: Kind,
         jobs: &[SimulatedJob],
         profiles: &[Profile],
-    ) -> Result<(Outcome, RunResult), Failure> {
-        let (_, outcome, result) = self.run_on(workload, kind, jobs, profiles, false)?;
-        Ok((outcome, result))
-    }
-
-    /// The same, with the machine that it ran on, which may have kept what programs did.
-    pub(super) fn run_on(
-        &self,
-        workload: &Workload,
-        kind: Kind,
-        jobs: &[SimulatedJob],
-        profiles: &[Profile],
-        watched: bool,
     ) -> Result<(Sim, Outcome, RunResult), Failure> {
         let request = self.request(workload, kind, profiles);
         let molded = self.session.molded(&request);
@@ -310,7 +297,7 @@ impl Simulator {
         let mut sim = Sim::new(hardware, kernel, jobs.to_vec(), costs, seed);
         sim.stop_after(self.pace.most_events);
         sim.tell_time(Arc::clone(&self.pace.time));
-        if watched {
+        if self.is_watched {
             sim.watch(watch::INTERVAL);
         }
         let can_weigh = kernel.takes_turns_by_weight();

@@ -92,7 +92,7 @@ impl SlowdownTable {
             let jobs: Vec<SimulatedJob> =
                 together.iter().map(|variant| jobs[*variant].clone()).collect();
             let profiles = vec![Profile::default(); together.len()];
-            let (outcome, _) = simulator.run(&beside, Kind::Greedy, &jobs, &profiles)?;
+            let (_, outcome, _) = simulator.run(&beside, Kind::Greedy, &jobs, &profiles)?;
             for (position, variant) in together.iter().enumerate() {
                 let done = outcome.programs[position].done.ok_or_else(|| {
                     Failure::Broken(format!("{} did not end", workload.programs[*variant].name))

@@ -61,15 +61,11 @@ pub(super) fn sweep(args: &RunOptions) -> Result<ExitCode, Failure> {
             point.simulator.scale(&workload, scene.policy, &mut profiles)?;
         }
         let jobs = &point.prepared.jobs;
-        let (_, result) =
-            point.simulator.run(&workload, scene.policy, jobs, &profiles).map_err(|error| {
-                match error {
-                    Failure::Broken(text) => {
-                        Failure::Broken(format!("{}: {text}", axis::name(scene)))
-                    }
-                    other => other,
-                }
-            })?;
+        let ran = point.simulator.run(&workload, scene.policy, jobs, &profiles);
+        let (.., result) = ran.map_err(|error| match error {
+            Failure::Broken(text) => Failure::Broken(format!("{}: {text}", axis::name(scene))),
+            other => other,
+        })?;
         Ok(SweepRow::new(&axes, scene, &result))
     })?;
     bar.finish_and_clear();
@@ -143,13 +139,13 @@ fn combinations(args: &RunOptions, axes: &[Axis]) -> Result<Vec<Scene>, Failure>
     let mut seen: Vec<String> = Vec::new();
     let count: usize = axes.iter().map(Axis::len).product();
     for number in 0..count {
-        let mut args = axis::GivenSettings::new(args);
+        let mut args = args.clone();
         let mut rest = number;
         for axis in axes.iter().rev() {
             axis.apply(rest % axis.len(), &mut args);
             rest /= axis.len();
         }
-        let scene = args.scene()?;
+        let scene = Scene::of(&args, "; or several, with --sweep machine=A,B")?;
         let name = axis::name(&scene);
         if !seen.contains(&name) {
             seen.push(name);

@@ -113,7 +113,15 @@ impl Server {
         for endpoint in &endpoints {
             endpoint.listener.never_block()?;
         }
-        let mut host = Host::new(endpoints, Arc::clone(handover), Arc::clone(user_requests), cpu);
+        let mut host = Host {
+            endpoints,
+            handover: Arc::clone(handover),
+            user_requests: Arc::clone(user_requests),
+            cpu,
+            visitors: Vec::new(),
+            newest: None,
+        };
+        handover.request(host.has_requests());
         let thread = background::spawn("onlookers", move || while host.serve() {})?;
         Ok(Server { handover: Arc::clone(handover), thread: Some(thread) })
     }
@@ -141,18 +149,6 @@ struct Host {
 }
 
 impl Host {
-    fn new(
-        endpoints: Vec<Endpoint>,
-        handover: Arc<Handover>,
-        user_requests: Arc<UserRequests>,
-        cpu: CpuTimes,
-    ) -> Host {
-        let host =
-            Host { endpoints, handover, user_requests, cpu, visitors: Vec::new(), newest: None };
-        host.handover.request(host.has_requests());
-        host
-    }
-
     /// Sleeps until something is to be done, and does it; says whether there will be more.
     fn serve(&mut self) -> bool {
         self.sleep();

@@ -98,56 +98,36 @@ impl Subjects {
         counted: &mut Counted,
         poll: &Poll,
     ) -> Result<Subjects, Failure> {
+        let (names, processes) = (Vec::new(), Vec::new());
+        let mut subjects = Subjects { names, processes, child: None, proc: proc.clone() };
         match target {
             StatTarget::Running(processes) => {
-                Subjects::running(processes, proc, monitor, counted, poll)
+                for (program, (pid, name)) in processes.into_iter().enumerate() {
+                    subjects.watch(pid, poll)?;
+                    monitor.add(program as u32, pid).map_err(|error| refused(pid, error))?;
+                    counted.running(&proc.threads(pid).map_err(|error| refused(pid, error))?);
+                    subjects.names.push(name);
+                }
             }
-            StatTarget::Command(command) => Subjects::start(command, proc, monitor, counted, poll),
+            // It is watched from its first instruction on, since it inherits that from cosched
+            // itself: its own threads are left out.
+            StatTarget::Command(command) => {
+                let own = std::process::id() as i32;
+                monitor.add(0, own).map_err(Failure::broken)?;
+                // There is no other thread here: this one starts the program.
+                counted.about_to_start(Process::find(proc, own).map_err(Failure::broken)?);
+                let mut started = Command::new(&command[0]);
+                let child = signals::set_in(started.args(&command[1..]), signals::ignored());
+                let child = child.spawn().map_err(|error| {
+                    Failure::Input(format!("cannot start {}: {error}", command[0]))
+                })?;
+                let file = Path::new(&command[0]).file_name();
+                let name = file.map(|name| name.to_string_lossy().into_owned());
+                subjects.names.push(name.unwrap_or_else(|| command[0].clone()));
+                subjects.watch(child.id() as i32, poll)?;
+                subjects.child = Some(child);
+            }
         }
-    }
-
-    fn running(
-        processes: Vec<(i32, String)>,
-        proc: &Proc,
-        monitor: &mut Monitor,
-        counted: &mut Counted,
-        poll: &Poll,
-    ) -> Result<Subjects, Failure> {
-        let mut subjects =
-            Subjects { names: Vec::new(), processes: Vec::new(), child: None, proc: proc.clone() };
-        for (program, (pid, name)) in processes.into_iter().enumerate() {
-            subjects.watch(pid, poll)?;
-            monitor.add(program as u32, pid).map_err(|error| refused(pid, error))?;
-            counted.running(&proc.threads(pid).map_err(|error| refused(pid, error))?);
-            subjects.names.push(name);
-        }
-        Ok(subjects)
-    }
-
-    /// Starts a program. It is watched from its first instruction on, since it inherits that from
-    /// cosched itself: its own threads are left out.
-    fn start(
-        command: &[String],
-        proc: &Proc,
-        monitor: &mut Monitor,
-        counted: &mut Counted,
-        poll: &Poll,
-    ) -> Result<Subjects, Failure> {
-        let own = std::process::id() as i32;
-        monitor.add(0, own).map_err(Failure::broken)?;
-        // There is no other thread here: this one starts the program.
-        counted.about_to_start(Process::find(proc, own).map_err(Failure::broken)?);
-        let mut started = Command::new(&command[0]);
-        let child = signals::set_in(started.args(&command[1..]), signals::ignored())
-            .spawn()
-            .map_err(|error| Failure::Input(format!("cannot start {}: {error}", command[0])))?;
-        let file = Path::new(&command[0]).file_name();
-        let name =
-            file.map_or_else(|| command[0].clone(), |name| name.to_string_lossy().into_owned());
-        let mut subjects =
-            Subjects { names: vec![name], processes: Vec::new(), child: None, proc: proc.clone() };
-        subjects.watch(child.id() as i32, poll)?;
-        subjects.child = Some(child);
         Ok(subjects)
     }
 

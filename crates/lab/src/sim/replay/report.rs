@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::RecordedRun;
 use super::program::{Replayed, SoloBasis};
 use crate::sim::simulator::Scene;
-use crate::ui::table::{number, table, text};
+use crate::ui::table::{known, number, table, text};
 
 /// A model that is further off the total time of the record does not fit, percent...
 const MOST_IN_ALL: f64 = 10.0;
@@ -213,8 +213,4 @@ impl ReplayReport {
     fn answers_same(&self) -> bool {
         self.model == self.answer
     }
-}
-
-fn known(value: Option<f64>, digits: usize) -> String {
-    value.map_or("–".to_owned(), |value| format!("{value:.digits$}"))
 }

@@ -5,10 +5,9 @@ use std::time::Duration;
 use cosched_policy::{Kind, OptionGroup, Params, Placement};
 use cosched_sim::Kernel;
 
-use crate::how::How;
 use crate::how::set::SetTo;
 use crate::sim::options::RunOptions;
-use crate::sim::simulator::{Scene, no_machine};
+use crate::sim::simulator::Scene;
 use crate::ui::failure::Failure;
 use crate::values::{kernel, max_frozen, named, quantum};
 
@@ -189,7 +188,7 @@ impl Axis {
     }
 
     /// Gives the setting one of its values.
-    pub(super) fn apply(&self, position: usize, given: &mut GivenSettings) {
+    pub(super) fn apply(&self, position: usize, given: &mut RunOptions) {
         match self.values[position].clone() {
             AxisValue::Quantum(quantum) => given.how.policy.quantum = Some(quantum),
             AxisValue::Policy(policy) => given.policy = Some(policy),
@@ -203,41 +202,6 @@ impl Axis {
     }
 }
 
-/// The settings of the command line, to be completed by those that vary.
-pub(super) struct GivenSettings {
-    policy: Option<Kind>,
-    machine: Option<String>,
-    kernel: Option<Kernel>,
-    seed: Option<u64>,
-    how: How,
-}
-
-impl GivenSettings {
-    pub(super) fn new(args: &RunOptions) -> GivenSettings {
-        GivenSettings {
-            policy: args.policy,
-            machine: args.machine.clone(),
-            kernel: args.kernel,
-            seed: args.seed,
-            how: args.how.clone(),
-        }
-    }
-
-    pub(super) fn scene(self) -> Result<Scene, Failure> {
-        let missing = || {
-            let one = no_machine();
-            Failure::Input(format!("{one}; or several, with --sweep machine=A,B"))
-        };
-        Ok(Scene {
-            policy: self.policy.unwrap_or_default(),
-            machine: self.machine.ok_or_else(missing)?,
-            kernel: self.kernel.unwrap_or(Kernel::EEVDF),
-            seed: self.seed.unwrap_or(1),
-            how: self.how,
-        })
-    }
-}
-
 /// What is to be varied.
 pub(super) fn axes(args: &RunOptions) -> Result<Vec<Axis>, Failure> {
     let mut axes: Vec<Axis> = Vec::new();
@@ -246,8 +210,7 @@ pub(super) fn axes(args: &RunOptions) -> Result<Vec<Axis>, Failure> {
         let name = axis.key.name();
         if axes.iter().any(|other| other.key == axis.key) {
             return Err(Failure::Input(format!(
-                "--sweep {text}: {name} has a --sweep already; put all its values into \
-                                               one"
+                "--sweep {text}: {name} has a --sweep already; put all its values into one"
             )));
         }
         if axis.key.is_given(args) {

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::axis::Axis;
 use crate::sim::simulator::Scene;
-use crate::ui::table::{number, table, text};
+use crate::ui::table::{known, number, table, text};
 
 /// The version of the schema.
 const SCHEMA: &str = "cosched-sweep/1";
@@ -102,17 +102,15 @@ impl SweepReport {
         for row in &self.points {
             let word = |word: &Option<String>| text(word.as_deref().unwrap_or("–"));
             let mut cells: Vec<_> = row.words.iter().map(word).collect();
-            let known = |value: Option<f64>, digits: usize| {
-                number(value.map_or("–".to_owned(), |value| format!("{value:.digits$}")))
-            };
-            cells.extend([
-                known(Some(row.total_seconds), 2),
-                known(row.ratio_to_solo_sum, 3),
-                known(row.mean_turnaround_seconds, 2),
-                known(row.unfairness, 2),
-                known(Some(row.longest_wait_seconds), 2),
-                known(Some(row.cpu_utilisation * 100.0), 0),
-            ]);
+            let figures = [
+                (Some(row.total_seconds), 2),
+                (row.ratio_to_solo_sum, 3),
+                (row.mean_turnaround_seconds, 2),
+                (row.unfairness, 2),
+                (Some(row.longest_wait_seconds), 2),
+                (Some(row.cpu_utilisation * 100.0), 0),
+            ];
+            cells.extend(figures.map(|(value, digits)| number(known(value, digits))));
             shown.add_row(cells);
         }
         shown.to_string()
