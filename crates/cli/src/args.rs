@@ -107,7 +107,6 @@ pub(crate) struct PolicyArgs {
 }
 
 impl PolicyArgs {
-    /// What was chosen.
     pub(crate) fn choices(&self) -> PolicyChoices {
         let PolicyArgs { placement, quantum, fill, slowdowns, max_frozen, goal, turns, set, fair } =
             self.clone();
@@ -146,7 +145,6 @@ pub(crate) struct MeasureArgs {
 }
 
 impl MeasureArgs {
-    /// What was chosen.
     pub(crate) fn choices(&self) -> MeasureChoices {
         let MeasureArgs { interval, actuators, no_guard, relearn, quanta, shuffle } = self.clone();
         let shuffle = shuffle.choices();
@@ -194,7 +192,6 @@ pub(crate) struct HowArgs {
 }
 
 impl HowArgs {
-    /// What was chosen.
     pub(crate) fn how(&self) -> How {
         How {
             policy: self.policy.choices(),

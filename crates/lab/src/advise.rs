@@ -46,7 +46,6 @@ pub struct AdviseOptions {
     pub json: bool,
 }
 
-/// What was found.
 struct Advice<'a> {
     workload: &'a Workload,
     policy: Kind,
@@ -147,7 +146,6 @@ fn counts(spec: &ProgramSpec, listed: &[u16], requested: u16, most: u16) -> Vec<
     counts
 }
 
-/// What is known of the programs alone.
 struct SoloTimes<'a> {
     store: &'a Store,
     /// What was measured just now. Disturbed times are not in the store.
@@ -160,7 +158,6 @@ impl SoloTimes<'_> {
         fresh.map(|fresh| fresh.entry.clone()).or_else(|| self.store.look_up(key))
     }
 
-    /// Says which times were not kept.
     fn not_kept(&self) -> Vec<String> {
         self.measured.iter().filter_map(|measured| measured.not_kept.clone()).collect()
     }
@@ -212,7 +209,6 @@ fn candidate(
     Ok(Candidate { arrives: spec.start, runs, requested, speedup, cpu: None, rounds })
 }
 
-/// Runs the workload as advised.
 fn apply(
     session: &Session,
     advice: &Advice<'_>,

@@ -62,7 +62,6 @@ pub(crate) fn measure_missing(
     measure_in_turn(session, specs, how, runs, KnownRuns::Counts, store)
 }
 
-/// The thread counts that a list names.
 pub(crate) fn parse_counts(list: &str, cpus: usize) -> Result<Vec<u16>, Failure> {
     counts::parse(list, cpus).map_err(Failure::input)
 }

@@ -76,7 +76,6 @@ pub struct Latency {
     pub gap_ms_p99: f64,
 }
 
-/// One switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ProgramSwitch {
     /// Which of [`PROGRAMS`] was frozen, so that the other one could run.

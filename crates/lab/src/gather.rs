@@ -134,7 +134,6 @@ fn single(named: usize, file: PathBuf, run: RunResult) -> RunEntry {
     RunEntry { named, in_tree: false, round: String::new(), variant, column: 0, file, run }
 }
 
-/// What a file can be.
 enum ResultFile {
     Comparison(Comparison),
     Run(Box<RunResult>),

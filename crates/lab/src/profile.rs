@@ -53,7 +53,6 @@ pub struct ProfileOptions {
     pub json: bool,
 }
 
-/// What was found of one program.
 struct Profiled<'a> {
     spec: &'a ProgramSpec,
     placement: Placement,

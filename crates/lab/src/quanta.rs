@@ -44,7 +44,6 @@ struct TrainingProgram {
     seconds: Vec<Vec<f64>>,
 }
 
-/// A row of the table.
 #[derive(Clone, Debug, PartialEq)]
 struct Row {
     slice: Nanos,

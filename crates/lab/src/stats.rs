@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::ui::failure::Failure;
 
-/// The form of the result.
 const SCHEMA: &str = "cosched-stats/1";
 /// The version of the input.
 const VERSION: u64 = 1;

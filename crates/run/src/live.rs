@@ -85,7 +85,6 @@ impl ShownRun {
         Ok(ShownRun { board, user_requests, roots, stats, handover, _server: server })
     }
 
-    /// What visitors request.
     pub(crate) fn user_requests(&self) -> Arc<UserRequests> {
         Arc::clone(&self.user_requests)
     }
@@ -106,7 +105,6 @@ impl ShownRun {
     }
 }
 
-/// The run's own socket.
 fn own_endpoint(proc: &Proc) -> Result<Endpoint, String> {
     let folder = undo::log_folder().map_err(|error| error.to_string())?;
     // Sockets of killed instances block no process, but would confuse a user who lists the folder.

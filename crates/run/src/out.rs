@@ -27,7 +27,6 @@ pub(crate) use inner::for_others;
 pub(crate) use mark::RunMark;
 pub use replace::replace;
 
-/// The name of the result.
 pub(crate) const RESULT: &str = "run.json";
 /// The name of a page beside the result.
 pub const REPORT: &str = "report.html";

@@ -34,13 +34,11 @@ pub(crate) struct Progress {
     has_bar: bool,
     /// Whether each end is told in a line of its own.
     tells_ends: bool,
-    /// How much is told.
     talk: Talk,
     names: Vec<String>,
     done: BTreeSet<u16>,
     /// The programs of which it was told that they take no turns by weight any more.
     out_of_turns: BTreeSet<u16>,
-    /// How long programs may take to end.
     grace: Duration,
     wait: EndWait,
 }
@@ -56,16 +54,12 @@ enum EndWait {
     Over,
 }
 
-/// What is told of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Telling {
     /// More than what the machine notices: programs' ends, and which of them run.
     pub(crate) course: bool,
-    /// How much of what happens.
     pub(crate) talk: Talk,
-    /// Whether the outputs of programs go elsewhere.
     pub(crate) outputs_go_elsewhere: bool,
-    /// How long programs may take to end.
     pub(crate) grace: Duration,
 }
 

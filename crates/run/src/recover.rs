@@ -18,7 +18,6 @@ use crate::live;
 use crate::ui::failure::Failure;
 use crate::ui::say;
 
-/// The version of the JSON that is written.
 const SCHEMA: &str = "cosched-recover/1";
 
 /// How long a sentinel may take to undo everything on a busy machine.

@@ -150,7 +150,6 @@ fn json(entry: &SoloRecord) -> String {
     serde_json::to_string(entry).expect("an entry has no map, so it can be written as JSON")
 }
 
-/// Everything in a table.
 fn all(
     transaction: &ReadTransaction,
     table: StoreTable,

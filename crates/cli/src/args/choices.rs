@@ -33,7 +33,6 @@ pub(crate) fn policy() -> impl TypedValueParser<Value = Kind> {
     PossibleValuesParser::new(known).try_map(|name| name.parse::<Kind>())
 }
 
-/// How programs are paused.
 pub(crate) fn freezer() -> impl TypedValueParser<Value = FreezerBackend> {
     use FreezerBackend::{CgroupV1, CgroupV2, Signals};
     described(
@@ -46,7 +45,6 @@ pub(crate) fn freezer() -> impl TypedValueParser<Value = FreezerBackend> {
     )
 }
 
-/// How programs are bound to CPUs.
 pub(crate) fn pinning() -> impl TypedValueParser<Value = PinningBackend> {
     use PinningBackend::{Affinity, Cpuset};
     described(

@@ -46,7 +46,6 @@ pub(crate) struct FairArgs {
 }
 
 impl FairArgs {
-    /// What was chosen.
     pub(super) fn choices(&self) -> FairChoices {
         FairChoices {
             peak_bandwidth: self.peak_bandwidth,

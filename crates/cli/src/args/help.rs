@@ -66,7 +66,6 @@ pub(crate) fn arranged(command: Command) -> Command {
     command.mut_args(placed).mut_subcommands(arranged)
 }
 
-/// The heading of an option.
 fn heading(id: &str, is_stat: bool) -> Option<&'static str> {
     let of_policies = || {
         let group = OptionGroup::of(&id.replace('_', "-")).filter(|_| !is_stat)?;

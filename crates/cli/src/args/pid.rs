@@ -11,7 +11,6 @@ use super::whole;
 /// At most so many processes are listed.
 const MOST: usize = 10;
 
-/// The number of a process.
 pub(crate) fn pid(text: &str) -> Result<i32, String> {
     whole(1..=i32::MAX)(text).map_err(|bounds| match text.parse::<i128>() {
         Ok(_) => bounds,

@@ -34,7 +34,6 @@ pub(crate) struct ShuffleArgs {
 }
 
 impl ShuffleArgs {
-    /// What was chosen.
     pub(super) fn choices(&self) -> ShuffleChoices {
         let ShuffleArgs { groups, group_by, threshold, hysteresis, sort_by } = self.clone();
         ShuffleChoices { groups, group_by, threshold, hysteresis, sort_by }

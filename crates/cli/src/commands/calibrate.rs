@@ -42,7 +42,6 @@ pub(crate) struct QuantaArgs {
     runs: u16,
 }
 
-/// Measures what was asked for.
 pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<ExitCode, Failure> {
     let What::Quanta(QuantaArgs { training, slices, runs }) = &args.what;
     quanta(training, slices, *runs)

@@ -25,7 +25,6 @@ use crate::live::{WrittenRequest, socket_of};
 use crate::ui::failure::Failure;
 use crate::ui::print;
 
-/// The form of the JSON.
 const SCHEMA: &str = "cosched-detach/2";
 /// The name of its process.
 const COSCHED: &str = "cosched";

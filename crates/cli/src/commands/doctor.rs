@@ -51,10 +51,8 @@ pub(crate) struct SpinArgs {
     pub(crate) reader: u32,
 }
 
-/// The version of the JSON that is written.
 const SCHEMA: &str = "cosched-doctor/2";
 
-/// Everything that was found.
 #[derive(Debug, Serialize)]
 struct DoctorReport {
     schema: &'static str,
@@ -68,7 +66,6 @@ struct DoctorReport {
     gaps: Option<Vec<Latency>>,
 }
 
-/// Finds out, and shows it.
 pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     let session = Session::here()?;
     let proc = Proc::own().map_err(Failure::input)?;

@@ -7,7 +7,6 @@ use serde::Serialize;
 use super::Advice;
 use crate::ui::table;
 
-/// The version of the JSON that is written.
 const SCHEMA: &str = "cosched-advise/2";
 
 #[derive(Serialize)]

@@ -5,7 +5,6 @@ use cosched_core::MAX_CPUS;
 /// Why a list of thread counts is refused.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum CountsError {
-    /// Not a number.
     #[error(
         "--threads: '{0}' is not a thread count; write numbers and ranges, such as 2, 1,2,4 or \
          1..N (N: all CPUs)"
@@ -20,11 +19,8 @@ pub(super) enum CountsError {
          number first"
     )]
     Empty {
-        /// As written.
         range: String,
-        /// Its first number.
         from: u16,
-        /// Its last number.
         to: u16,
     },
 }

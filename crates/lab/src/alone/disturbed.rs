@@ -19,7 +19,6 @@ impl fmt::Display for Disturbance {
     }
 }
 
-/// The worst disturbance of these runs.
 pub(super) fn worst(made: &[SoloRun]) -> Option<&Disturbance> {
     let all = made.iter().filter_map(|run| run.disturbed.as_ref());
     all.max_by(|a, b| a.cpus.total_cmp(&b.cpus))

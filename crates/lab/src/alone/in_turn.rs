@@ -30,7 +30,6 @@ pub(crate) enum KnownRuns {
     IsReplaced,
 }
 
-/// A program with a thread count.
 struct Subject {
     spec: ProgramSpec,
     key: Key,

@@ -31,7 +31,6 @@ use crate::ui::say;
 /// How much of a failed program's standard error is shown.
 const LAST_LINES: usize = 5;
 
-/// One run alone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SoloRun {
     pub(crate) turnaround: Nanos,

@@ -57,7 +57,6 @@ pub(super) fn take(
     Ok(rounds)
 }
 
-/// The rounds that are there, complete.
 fn complete(
     ready: &ReadyPlan<'_>,
     site: &dyn Site,

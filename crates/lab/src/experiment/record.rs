@@ -22,7 +22,6 @@ use crate::how::How;
 use crate::session::Session;
 use crate::ui::failure::Failure;
 
-/// The version of the file.
 const SCHEMA: &str = "cosched-compare-plan/2";
 const FILE: &str = "compare-plan.json";
 /// More than any such file has.

@@ -223,7 +223,6 @@ impl<'a> ReadyPlan<'a> {
         }
     }
 
-    /// Makes a round.
     fn make(
         &self,
         site: &mut dyn Site,

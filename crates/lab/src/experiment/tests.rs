@@ -53,11 +53,8 @@ struct MadeUp {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fails {
-    /// A program alone.
     Alone,
-    /// Saving a result.
     Save,
-    /// Whatever comes first.
     WarmUp,
 }
 

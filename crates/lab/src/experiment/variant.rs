@@ -45,7 +45,6 @@ pub struct VariantOptions {
     pub words: String,
 }
 
-/// What is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Method {
     /// Under a policy.

@@ -18,7 +18,6 @@ use crate::store::{Peak, Store};
 use crate::ui::failure::Failure;
 use crate::ui::{print, say};
 
-/// The version of the JSON that is written.
 const SCHEMA: &str = "cosched-profile-machine/1";
 
 #[derive(Serialize)]

@@ -6,7 +6,6 @@ use super::Profiled;
 use super::curve::{ideal_threads, speedup};
 use crate::ui::table::{self, known};
 
-/// The version of the JSON that is written.
 const SCHEMA: &str = "cosched-profile/1";
 
 #[derive(Serialize)]
@@ -39,7 +38,6 @@ struct PointDocument {
     disturbed: Option<String>,
 }
 
-/// The profiles as JSON.
 pub(super) fn json(profiles: &[Profiled<'_>]) -> String {
     let programs = profiles.iter().map(|program| {
         let curve = program.curve();

@@ -18,7 +18,6 @@ use super::simulator::{Scene, Simulator};
 use crate::ui::failure::Failure;
 use crate::ui::print;
 
-/// The version of the JSON that is written.
 const SCHEMA: &str = "cosched-sim-calibrate/2";
 
 /// Where a table is described.
@@ -94,7 +93,6 @@ struct CalibratedProgram<'a> {
     model: toml::Table,
 }
 
-/// The number that was fitted.
 #[derive(Debug, Serialize)]
 struct FittedNumber {
     key: &'static str,

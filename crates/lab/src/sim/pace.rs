@@ -50,7 +50,6 @@ impl SimulatedTime {
     }
 }
 
-/// A line of the terminal.
 pub(super) struct TerminalLine(ProgressBar);
 
 impl Drop for TerminalLine {

@@ -8,10 +8,8 @@ use serde::Serialize;
 use crate::ui::failure::Failure;
 use crate::ui::print;
 
-/// The version of the JSON that is written.
 const SCHEMA: &str = "cosched-sim-params/1";
 
-/// The constants.
 #[derive(Debug, Serialize)]
 struct ParamsDocument {
     schema: &'static str,

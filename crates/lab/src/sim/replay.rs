@@ -195,7 +195,6 @@ impl RecordedRun {
     }
 }
 
-/// What both simulations share.
 struct ReplaySetup<'a> {
     hardware: &'a Hardware,
     /// That of the record, where it tells one that is known here.

@@ -43,7 +43,6 @@ pub(super) fn tell_unscaled(workload: &Workload, kinds: &[Kind]) {
     }
 }
 
-/// A run of a program alone.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SimulatedSolo {
     pub(super) time: Nanos,

@@ -22,7 +22,6 @@ use crate::source;
 use crate::ui::failure::Failure;
 use crate::ui::print;
 
-/// The version of the JSON that is written.
 const SCHEMA: &str = "cosched-sim-slowdowns/1";
 
 /// Simulates every pair and triple of the programs in a jobs file, and prints the table.
@@ -121,7 +120,6 @@ impl SlowdownTable {
     }
 }
 
-/// What is printed.
 #[derive(Debug, Serialize)]
 struct SlowdownsDocument {
     schema: &'static str,

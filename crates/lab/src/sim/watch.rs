@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 use crate::replace::{self, FileKind};
 use crate::ui::failure::Failure;
 
-/// How long an interval is.
 pub(super) const INTERVAL: Nanos = Nanos::from_secs(1);
 
 /// What may be replaced.

@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use super::arrivals::{Arrivals, group_of};
 
-/// The version of the JSON document.
 const SCHEMA: &str = "cosched-stat/2";
 
 /// What stands above the columns of counters.

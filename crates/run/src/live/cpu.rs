@@ -9,14 +9,12 @@ use std::time::Instant;
 use cosched_linux::clients::cpu_time::{Meter, SamplePace, Used};
 use cosched_results::live::{LiveState, Snapshot, Standing};
 
-/// The last readings.
 pub(super) struct CpuTimes {
     meter: Meter,
     pace: SamplePace,
     programs: Vec<ReportedUse>,
 }
 
-/// What is known of one program.
 #[derive(Clone, Copy, Debug, Default)]
 struct ReportedUse {
     /// Which run was read.
@@ -66,7 +64,6 @@ impl ReportedUse {
     }
 }
 
-/// Whether it has processes.
 fn is_there(program: &Standing) -> bool {
     !matches!(
         program.state,

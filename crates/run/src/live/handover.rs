@@ -32,7 +32,6 @@ impl Handover {
         })
     }
 
-    /// Whether snapshots are requested.
     pub(super) fn is_requested(&self) -> bool {
         self.requested.load(Ordering::Relaxed)
     }

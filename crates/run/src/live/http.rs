@@ -1,7 +1,6 @@
 //! As much of HTTP as a scraper of metrics needs: one GET, one answer, end of the connection (RFC
 //! 9112).
 
-/// The content type of OpenMetrics text.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const PLAIN: &str = "text/plain; charset=utf-8";
 /// Longer requests are refused, in bytes.

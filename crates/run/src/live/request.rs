@@ -8,7 +8,6 @@
 use cosched_linux::clients::user_requests::UserRequest;
 use serde::{Deserialize, Serialize};
 
-/// The form of requests.
 const SCHEMA: &str = "cosched-request/1";
 /// The form of requests of earlier versions.
 const EARLIER_SCHEMA: &str = "cosched-ask/1";

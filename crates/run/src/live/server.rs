@@ -48,7 +48,6 @@ pub(super) enum Serves {
     Metrics,
 }
 
-/// Where visitors come in.
 pub(super) struct Endpoint {
     listener: Box<dyn Listener>,
     serves: Serves,
@@ -66,13 +65,11 @@ impl Endpoint {
     }
 }
 
-/// Something that visitors connect to.
 pub(super) trait Listener: AsFd + Send {
     fn never_block(&self) -> io::Result<()>;
     fn next(&self) -> io::Result<Box<dyn Connection>>;
 }
 
-/// One connection.
 pub(super) trait Connection: Read + Write + AsFd + Send {}
 
 impl<C: Read + Write + AsFd + Send> Connection for C {}
@@ -137,7 +134,6 @@ impl Drop for Server {
     }
 }
 
-/// What the thread works with.
 struct Host {
     endpoints: Vec<Endpoint>,
     handover: Arc<Handover>,
@@ -254,7 +250,6 @@ struct Visitor {
     received: Vec<u8>,
     /// It says nothing more.
     silent: bool,
-    /// What is still to be sent.
     unsent: Vec<u8>,
     answered: bool,
 }
@@ -272,7 +267,6 @@ impl Visitor {
         }
     }
 
-    /// What to wait for.
     fn wait(&self) -> PollFd<'_> {
         let mut events = PollFlags::empty();
         events.set(PollFlags::IN, self.listens());

@@ -23,7 +23,6 @@ const QUEUE: usize = 256;
 /// How long the end of a run waits until everything is told.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Something to tell.
 enum Message {
     /// A line of its own.
     Line(String),
@@ -40,11 +39,9 @@ pub(super) struct Teller {
     over: Receiver<()>,
 }
 
-/// The queue.
 #[derive(Clone)]
 struct Messages {
     queue: SyncSender<Message>,
-    /// How many messages wait.
     waiting: Arc<AtomicUsize>,
     /// How many lines found no room.
     left_out: Arc<AtomicUsize>,
@@ -70,7 +67,6 @@ impl Teller {
         Ok(Teller { messages, over })
     }
 
-    /// Tells a line of its own.
     pub(super) fn line(&self, text: String) {
         self.messages.line(text);
     }
@@ -91,12 +87,10 @@ impl Teller {
         Ok(())
     }
 
-    /// Shows how many programs have ended.
     pub(super) fn done(&self, count: u64) {
         self.show(Message::Done(count));
     }
 
-    /// Shows which programs run and wait.
     pub(super) fn doing(&self, text: String) {
         self.show(Message::Doing(text));
     }

@@ -388,7 +388,6 @@ fn write_at_once(env: &mut Vec<(OsString, OsString)>) {
     }
 }
 
-/// The library inside a program for these uses.
 fn hook_for(spec: &ProgramSpec, uses: Uses) -> Result<Hook, Failure> {
     let what = match uses {
         Uses { threads: true, .. } => "malleable",

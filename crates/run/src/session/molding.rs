@@ -140,7 +140,6 @@ impl Molded {
     }
 }
 
-/// The programs that have fewer threads, and why.
 impl fmt::Display for Molded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let programs = self.workload.programs.iter().zip(&self.profiles);

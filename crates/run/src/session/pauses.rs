@@ -11,17 +11,14 @@ use cosched_workload::{PauseRisks, ProgramSpec, SeesStops};
 use super::here::Session;
 use super::request::{Origins, Request};
 
-/// How programs of a run are paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pauses {
     /// No program is paused: they take turns by weight.
     No,
-    /// This way.
     By(FreezerBackend),
 }
 
 impl Pauses {
-    /// How a run with these cgroups pauses programs.
     pub(super) fn of(cgroups: &RunCgroups) -> Pauses {
         match cgroups.is_by_weight() {
             true => Pauses::No,
@@ -91,7 +88,6 @@ struct PauseMessages {
     details: Vec<(Vec<String>, String)>,
 }
 
-/// What is known of one program.
 struct ProgramFacts<'a> {
     name: &'a str,
     risks: &'a PauseRisks,

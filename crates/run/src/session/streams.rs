@@ -234,7 +234,6 @@ fn folder_of(file: &StreamFile) -> &Path {
     file.path.parent().unwrap_or(Path::new("/"))
 }
 
-/// Checks that files can be made in a folder.
 fn check_folder(folder: &Path) -> Result<(), String> {
     let why = match folder.metadata() {
         Ok(found) if !found.is_dir() => "which is no folder; correct the path".to_owned(),
@@ -253,7 +252,6 @@ fn check_folder(folder: &Path) -> Result<(), String> {
     Err(format!("in the folder {}, {why}", shown_path(folder)))
 }
 
-/// An output of a program, in words.
 fn described(spec: &ProgramSpec, slot: usize, stream: &str) -> String {
     format!("the {stream} of program {} ({})", slot + 1, shown(&spec.name))
 }

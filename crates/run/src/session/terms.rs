@@ -22,7 +22,6 @@ use crate::ui::watched;
 /// were found.
 const FIRST_NAMED_GROUP: u16 = 1 << 15;
 
-/// What a program waits for that is in the workload.
 fn waits(spec: &ProgramSpec, slots: &HashMap<&str, u16>) -> Vec<Predecessor> {
     let wait = |after: &After| {
         let slot = slots.get(after.program.as_str())?;

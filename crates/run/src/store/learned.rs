@@ -28,7 +28,6 @@ pub(crate) struct LearnedSetting {
     uses: u32,
 }
 
-/// How threads are divided into groups.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Division {
     between: Vec<String>,
@@ -36,7 +35,6 @@ pub(crate) struct Division {
 }
 
 impl Division {
-    /// Between these CPUs, sorted by this.
     pub(crate) fn new(sockets: &[CpuSet], sort: SortBy) -> Division {
         let between = sockets.iter().map(CpuSet::to_string).collect();
         Division { between, by: sort.name() }

@@ -25,7 +25,6 @@ pub struct Peak {
     pub measured_at: String,
 }
 
-/// Names a machine.
 #[derive(Serialize)]
 struct PeakParts<'a> {
     version: u32,

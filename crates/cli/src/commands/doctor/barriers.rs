@@ -12,12 +12,10 @@ pub(super) struct BarrierReport {
     library: bool,
     /// Whether waiting threads can know which others run.
     states: bool,
-    /// What was found.
     detail: String,
 }
 
 impl BarrierReport {
-    /// Tries it.
     pub(super) fn new(proc: &Proc) -> BarrierReport {
         let library = hook::library().map_err(|error| error.to_string());
         let states = RunStates::load(proc).map_err(|error| error.to_string());
@@ -28,7 +26,6 @@ impl BarrierReport {
         }
     }
 
-    /// One line.
     pub(super) fn text(&self) -> String {
         format!("--barrier donate: {}", self.detail)
     }

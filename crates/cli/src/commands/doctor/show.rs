@@ -56,7 +56,6 @@ fn gains(rights: &Rights) -> impl Iterator<Item = &Right> {
     rights.rights.iter().filter(is_offered).filter(move |right| !brings_nothing(right.name))
 }
 
-/// Everything that was found.
 pub(super) fn everything(report: &DoctorReport) -> String {
     let rights = &report.rights;
     let mut parts = vec![

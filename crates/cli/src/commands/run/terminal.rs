@@ -34,7 +34,6 @@ enum When {
 }
 
 impl TerminalArgs {
-    /// How much is told.
     pub(super) fn talk(&self) -> Talk {
         Talk::of(self.quiet, self.verbose)
     }

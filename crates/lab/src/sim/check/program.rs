@@ -32,13 +32,11 @@ pub(super) enum KernelProgram {
     Barriers { grain: f64 },
     /// lock-loop: nanoseconds with the lock and without.
     Lock { hold: f64, gap: f64 },
-    /// compute.
     Compute,
     /// triad: the size of its arrays.
     Triad { mebibytes: f64 },
 }
 
-/// A run of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct KernelRun {
     pub(super) kernel: KernelProgram,
@@ -48,7 +46,6 @@ pub(super) struct KernelRun {
 }
 
 impl KernelRun {
-    /// The name of its executable.
     pub(super) fn name(&self) -> &'static str {
         match self.kernel {
             KernelProgram::Barriers { .. } => "barrier-storm",
@@ -58,7 +55,6 @@ impl KernelRun {
         }
     }
 
-    /// How it is started.
     pub(super) fn command(&self, folder: &Path) -> Vec<String> {
         let knobs = match self.kernel {
             KernelProgram::Barriers { grain } => vec![("--grain", grain)],

@@ -7,7 +7,6 @@ use serde::Serialize;
 use super::constants::Constants;
 use crate::ui::table;
 
-/// The version of the JSON document.
 const SCHEMA: &str = "cosched-sim-check/2";
 
 /// The figures of a run that are compared.
@@ -67,14 +66,12 @@ struct Cell {
     scattered: bool,
 }
 
-/// A policy with its figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct PolicyRow {
     policy: String,
     cells: Vec<Cell>,
 }
 
-/// A workload under every policy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct WorkloadSection {
     workload: String,
@@ -113,7 +110,6 @@ impl SoloError {
     }
 }
 
-/// Everything that was found.
 #[derive(Debug, Serialize)]
 pub(super) struct CheckReport {
     schema: &'static str,

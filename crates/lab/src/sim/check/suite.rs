@@ -3,7 +3,6 @@
 
 use super::program::{KernelProgram, KernelRun};
 
-/// Programs that run together.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Mixture {
     pub(super) name: &'static str,

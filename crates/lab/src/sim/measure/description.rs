@@ -14,7 +14,6 @@ use crate::sim::this;
 /// What stands for a cache of unknown size.
 const UNKNOWN_CACHE_MIB: f64 = 8.0;
 
-/// What was measured.
 #[derive(Debug, Serialize)]
 pub(super) struct MeasuredFigures {
     pub(super) gigahertz: f64,
@@ -46,7 +45,6 @@ pub(super) struct MeasuredFigures {
     pub(super) backend: &'static str,
 }
 
-/// The file.
 pub(super) fn text(figures: &MeasuredFigures, session: &Session) -> String {
     let topology = this::usable(session);
     let machine = &session.description;

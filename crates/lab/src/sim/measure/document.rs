@@ -8,13 +8,11 @@ use serde::Serialize;
 use super::description::MeasuredFigures;
 use crate::ui::failure::Failure;
 
-/// The version of the JSON that is written.
 const SCHEMA: &str = "cosched-sim-measure/1";
 
 #[derive(Debug, Serialize)]
 struct MeasurementDocument<'a> {
     schema: &'static str,
-    /// The description that was written.
     file: &'a Path,
     machine: &'a MachineDescription,
     #[serde(flatten)]
@@ -22,7 +20,6 @@ struct MeasurementDocument<'a> {
     own: OwnCosts,
 }
 
-/// What cosched itself takes.
 #[derive(Debug, Serialize)]
 struct OwnCosts {
     start_nanos: u64,

@@ -25,7 +25,6 @@ const LINES_MOVED: f64 = 4.0;
 /// Where the CPUs do not slow each other down, the bus is given this many times what they move.
 pub(super) const FAR_ABOVE: f64 = 16.0;
 
-/// What was found.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Memory {
     /// Of one last-level cache; `None` where the kernel does not tell it.

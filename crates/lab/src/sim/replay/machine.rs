@@ -32,7 +32,6 @@ pub(super) fn hardware(
     Ok((Hardware { smt_share: 1.0, ..found }, assumed))
 }
 
-/// The machine of the record.
 fn own(record: &RunResult) -> Result<(Hardware, Option<String>), Failure> {
     if record.machine.is_simulated() {
         let name = record.machine.model.as_deref().unwrap_or_default();

@@ -269,7 +269,6 @@ fn repeat(record: &RunResult, program: &ProgramResult) -> Repeat {
     }
 }
 
-/// When it was done.
 fn done(program: &ProgramResult) -> f64 {
     program.arrived_seconds + program.turnaround_seconds.unwrap_or(f64::INFINITY)
 }

@@ -15,7 +15,6 @@ const MOST_IN_ALL: f64 = 10.0;
 /// ... or further off the time of any program.
 const MOST_OF_A_PROGRAM: f64 = 25.0;
 
-/// The version of the schema.
 const SCHEMA: &str = "cosched-replay/1";
 
 /// The recorded run, the model's version of it, and the answer.

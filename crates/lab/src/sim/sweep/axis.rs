@@ -11,14 +11,12 @@ use crate::sim::simulator::Scene;
 use crate::ui::failure::Failure;
 use crate::values::{kernel, max_frozen, named, quantum};
 
-/// One setting with all its values.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Axis {
     pub(super) key: AxisKey,
     values: Vec<AxisValue>,
 }
 
-/// What can be varied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AxisKey {
     Quantum,
@@ -28,7 +26,6 @@ pub(super) enum AxisKey {
     Machine,
     Seed,
     MaxFrozen,
-    /// A constant of policies.
     Constant(&'static str),
 }
 

@@ -9,10 +9,8 @@ use super::axis::Axis;
 use crate::sim::simulator::Scene;
 use crate::ui::table::{known, number, table, text};
 
-/// The version of the schema.
 const SCHEMA: &str = "cosched-sweep/1";
 
-/// All combinations.
 #[derive(Debug, Serialize)]
 pub(super) struct SweepReport {
     schema: &'static str,
