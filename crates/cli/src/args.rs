@@ -111,7 +111,9 @@ impl PolicyArgs {
         let PolicyArgs { placement, quantum, fill, slowdowns, max_frozen, goal, turns, set, fair } =
             self.clone();
         let (set, fair) = (set.into_iter().collect(), fair.choices());
-        PolicyChoices { placement, quantum, fill, slowdowns, max_frozen, goal, turns, fair, set }
+        let default = PolicyChoices::default();
+        let default = PolicyChoices { placement, fill, slowdowns, fair, set, ..default };
+        PolicyChoices { quantum, max_frozen, goal, turns, ..default }
     }
 }
 
@@ -147,16 +149,8 @@ pub(crate) struct MeasureArgs {
 impl MeasureArgs {
     pub(crate) fn choices(&self) -> MeasureChoices {
         let MeasureArgs { interval, actuators, no_guard, relearn, quanta, shuffle } = self.clone();
-        let shuffle = shuffle.choices();
-        MeasureChoices {
-            interval,
-            actuators,
-            no_guard,
-            relearn,
-            quanta,
-            shuffle,
-            usual_class: None,
-        }
+        let (shuffle, usual_class) = (shuffle.choices(), None);
+        MeasureChoices { interval, actuators, no_guard, relearn, quanta, shuffle, usual_class }
     }
 }
 
@@ -194,11 +188,13 @@ pub(crate) struct HowArgs {
 impl HowArgs {
     pub(crate) fn how(&self) -> How {
         How {
-            policy: self.policy.choices(),
+            policy: PolicyChoices {
+                freezer: self.freezer,
+                pinning: self.pinning,
+                ..self.policy.choices()
+            },
             measure: self.measure.choices(),
             waiting: self.waiting.barrier,
-            freezer: self.freezer,
-            pinning: self.pinning,
             grace: self.grace,
         }
     }

@@ -9,8 +9,10 @@
 //! | [`set`] | the constants of policies that were set |
 //! | [`shuffle`] | the choices for the policy `shuffling` |
 //! | [`check`] | which choices a policy or a command supports |
+//! | `choice` | what is done with each choice |
 
 pub mod check;
+mod choice;
 pub mod fair;
 pub mod set;
 pub mod shuffle;
@@ -27,50 +29,61 @@ use cosched_policy::{
 };
 use cosched_workload::{BarrierMode, ProgramSpec};
 
+pub use choice::Choice;
+use choice::choices;
 use fair::FairChoices;
 use set::SetConstants;
 use shuffle::ShuffleChoices;
 
-/// How policies do their work, on whatever machine.
-#[derive(Clone, Debug, Default)]
-pub struct PolicyChoices {
-    /// Where the threads of a program go.
-    pub placement: Option<Placement>,
-    /// Length of a turn.
-    pub quantum: Option<Duration>,
-    /// Whether CPUs that a gang leaves idle go to programs of other gangs.
-    pub fill: bool,
-    /// How much programs slow each other down on this machine.
-    pub slowdowns: Option<Arc<Slowdowns>>,
-    /// Longest time that a program may be paused at once.
-    pub max_frozen: Option<Duration>,
-    /// What matters most.
-    pub goal: Option<Goal>,
-    /// How programs take turns.
-    pub turns: Option<Turns>,
-    /// The choices for `fair-progress`.
-    pub fair: FairChoices,
-    /// The constants that were set, on simulated machines.
-    pub set: SetConstants,
+choices! {
+    /// How policies do their work.
+    PolicyChoices {
+        /// Length of a turn.
+        "quantum" quantum: Option<Duration>,
+        /// Longest time that a program may be paused at once.
+        "max-frozen" max_frozen: Option<Duration>,
+        /// Where the threads of a program go.
+        "placement" placement: Option<Placement>,
+        /// How to pause programs on this machine; `None`: by the best that this user may use.
+        "freezer" freezer: Option<FreezerBackend>,
+        /// How to bind programs to CPUs of this machine; `None`: by affinity masks.
+        "pinning" pinning: Option<PinningBackend>,
+        /// Whether CPUs that a gang leaves idle go to programs of other gangs.
+        "fill" fill: bool,
+        /// What matters most.
+        "goal" goal: Option<Goal>,
+        /// How programs take turns.
+        "turns" turns: Option<Turns>,
+        /// How much programs slow each other down on this machine.
+        "slowdowns" slowdowns: Option<Arc<Slowdowns>>,
+        /// The constants that were set, on simulated machines.
+        "set" set: SetConstants,
+    } and {
+        /// The choices for `fair-progress`.
+        fair: FairChoices,
+    }
 }
 
-/// How policies that measure do their work.
-#[derive(Clone, Debug, Default)]
-pub struct MeasureChoices {
-    /// Time between two measurements of a program.
-    pub interval: Option<Duration>,
-    /// What may be changed for a program's threads.
-    pub actuators: Option<Vec<Actuator>>,
-    /// Whether threads are changed at once, without a test whether it helps.
-    pub no_guard: bool,
-    /// Whether what earlier runs have shown is ignored.
-    pub relearn: bool,
-    /// The slice for each scaling factor on this machine.
-    pub quanta: Option<Quanta>,
-    /// The choices for `shuffling`.
-    pub shuffle: ShuffleChoices,
-    /// The class that the kernel has for a program, if none is asked for (simulated kernels only).
-    pub usual_class: Option<Class>,
+choices! {
+    /// How policies that measure do their work.
+    MeasureChoices {
+        /// Time between two measurements of a program.
+        "interval" interval: Option<Duration>,
+        /// What may be changed for a program's threads.
+        "actuators" actuators: Option<Vec<Actuator>>,
+        /// Whether threads are changed at once, without a test whether it helps.
+        "no-guard" no_guard: bool,
+        /// Whether what earlier runs have shown is ignored.
+        "relearn" relearn: bool,
+        /// The slice for each scaling factor on this machine.
+        "quanta" quanta: Option<Quanta>,
+    } and {
+        /// The choices for `shuffling`.
+        shuffle: ShuffleChoices,
+        /// The class that the kernel has for a program, if none is asked for (simulated kernels
+        /// only).
+        usual_class: Option<Class>,
+    }
 }
 
 /// How policies and this machine do their work.
@@ -82,10 +95,6 @@ pub struct How {
     pub measure: MeasureChoices,
     /// How threads wait at barriers, unless the jobs file says so.
     pub waiting: Option<BarrierMode>,
-    /// How to pause programs; `None`: by the best that this user may use.
-    pub freezer: Option<FreezerBackend>,
-    /// How to bind programs to CPUs; `None`: by affinity masks.
-    pub pinning: Option<PinningBackend>,
     /// How long programs may take to end after SIGTERM, before they are killed.
     pub grace: Duration,
 }
@@ -95,7 +104,7 @@ impl From<PolicyChoices> for How {
     fn from(policy: PolicyChoices) -> How {
         let grace = Duration::from_nanos(Limits::default().grace.0);
         let measure = MeasureChoices::default();
-        How { policy, measure, waiting: None, freezer: None, pinning: None, grace }
+        How { policy, measure, waiting: None, grace }
     }
 }
 
@@ -165,38 +174,19 @@ impl How {
         self.policy.max_frozen.map_or(Limits::default().max_frozen, Into::into)
     }
 
-    /// These choices of a variant, where all variants have others. The machine's (freezer, pinning
-    /// and grace) are those of all.
+    /// These choices of a variant, where all variants have others. The grace is that of all.
     pub fn over(&self, all: &How) -> How {
-        let own = self.policy.clone();
-        let PolicyChoices { placement, quantum, fill, slowdowns, max_frozen, goal, turns, .. } =
-            own;
-        let MeasureChoices { interval, actuators, no_guard, relearn, quanta, shuffle, .. } =
-            self.measure.clone();
-        How {
-            policy: PolicyChoices {
-                placement: placement.or(all.policy.placement),
-                quantum: quantum.or(all.policy.quantum),
-                fill: fill || all.policy.fill,
-                slowdowns: slowdowns.or_else(|| all.policy.slowdowns.clone()),
-                max_frozen: max_frozen.or(all.policy.max_frozen),
-                goal: goal.or(all.policy.goal),
-                turns: turns.or(all.policy.turns),
-                fair: own.fair.over(&all.policy.fair),
-                set: own.set.over(&all.policy.set),
-            },
-            measure: MeasureChoices {
-                interval: interval.or(all.measure.interval),
-                actuators: actuators.or_else(|| all.measure.actuators.clone()),
-                no_guard: no_guard || all.measure.no_guard,
-                // What is known from earlier runs is of groups as they are for all.
-                relearn: relearn || all.measure.relearn || shuffle.given().is_some(),
-                quanta: quanta.or_else(|| all.measure.quanta.clone()),
-                shuffle: shuffle.or(&all.measure.shuffle),
-                usual_class: self.measure.usual_class.or(all.measure.usual_class),
-            },
-            waiting: self.waiting.or(all.waiting),
-            ..all.clone()
-        }
+        let mut measure = self.measure.each_over(&all.measure);
+        // What is known from earlier runs is of groups as they are for all.
+        measure.relearn |= self.measure.shuffle.each().any(|(_, choice)| choice.is_given());
+        let policy = self.policy.each_over(&all.policy);
+        How { policy, measure, waiting: self.waiting.or(all.waiting), grace: all.grace }
+    }
+
+    /// Every choice that has an option, with its name. Left out are --grace, which every command
+    /// that runs programs supports, and --barrier, which does not depend on the policy.
+    pub fn each(&self) -> impl Iterator<Item = (&'static str, &dyn Choice)> {
+        let measure = self.measure.each().chain(self.measure.shuffle.each());
+        measure.chain(self.policy.each()).chain(self.policy.fair.each())
     }
 }

@@ -47,17 +47,16 @@ pub(crate) struct FairArgs {
 
 impl FairArgs {
     pub(super) fn choices(&self) -> FairChoices {
-        FairChoices {
-            peak_bandwidth: self.peak_bandwidth,
-            training_limit: self.training_limit,
-            fairness: self.fairness,
-            no_distribution: self.no_distribution,
-            no_sequences: self.no_sequences,
-            by_corunners: self.by_corunners,
-            no_phases: self.no_phases,
-            optimal: self.optimal,
-            usual_peak: None,
-        }
+        let FairArgs { peak_bandwidth, training_limit, fairness, optimal, .. } = *self;
+        let FairArgs { no_distribution, no_sequences, by_corunners, no_phases, .. } = *self;
+        let default = FairChoices {
+            no_distribution,
+            no_sequences,
+            by_corunners,
+            no_phases,
+            ..FairChoices::default()
+        };
+        FairChoices { peak_bandwidth, training_limit, fairness, optimal, ..default }
     }
 }
 

@@ -88,9 +88,9 @@ mod tests {
     #[test]
     fn a_variants_groups_replace_those_of_all() {
         let all = read(&["--groups", "0,1", "--sort-by", "misses"]).unwrap();
-        let options = read(&["--group-by", "numa"]).unwrap().or(&all).options();
+        let options = read(&["--group-by", "numa"]).unwrap().over(&all).options();
         assert_eq!((options.sockets, options.sort), (Sockets::By(GroupBy::Numa), SortBy::Misses));
-        let options = read(&[]).unwrap().or(&all).options();
+        let options = read(&[]).unwrap().over(&all).options();
         assert_eq!(options.sockets, Sockets::named("0,1").unwrap());
     }
 

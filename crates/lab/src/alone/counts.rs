@@ -18,11 +18,7 @@ pub(super) enum CountsError {
         "--threads: the range '{range}' is empty, it goes from {from} to {to}; write the smaller \
          number first"
     )]
-    Empty {
-        range: String,
-        from: u16,
-        to: u16,
-    },
+    Empty { range: String, from: u16, to: u16 },
 }
 
 /// The thread counts that a list names, ascending, each once; at least one. `N` stands for `cpus`.

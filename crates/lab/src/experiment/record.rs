@@ -7,7 +7,6 @@
 //! how programs run](crate::environment) counts.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
 use cosched_results::whole_file;
@@ -18,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::Variant;
 use crate::environment;
-use crate::how::How;
+use crate::how::{Choice, How};
 use crate::session::Session;
 use crate::ui::failure::Failure;
 
@@ -86,11 +85,12 @@ impl ExperimentRecord {
     /// With how policies and the machine do their work, in all variants and in those that have
     /// options of their own.
     pub fn with_how(mut self, how: &How, variants: &[Variant]) -> ExperimentRecord {
-        let own = settings(how).into_iter();
-        self.settings.extend(own.map(|(option, value)| (option.to_owned(), value)));
+        self.settings.extend(settings(how));
         for variant in variants.iter().filter(|variant| variant.words().is_some()) {
-            let of_variant = |(option, value)| (format!("{option}{OF_VARIANT}{variant}'"), value);
-            self.settings.extend(settings(&variant.how(how)).into_iter().map(of_variant));
+            let of_variant = |(option, value): (String, Value)| {
+                (format!("{option}{OF_VARIANT}{variant}'"), value)
+            };
+            self.settings.extend(settings(&variant.how(how)).map(of_variant));
             self.settings.insert(policy_of(&variant.to_string()), json!(variant.kind().name()));
         }
         self
@@ -202,45 +202,13 @@ impl ExperimentRecord {
 }
 
 /// How policies and the machine do their work, by the options of the command line.
-fn settings(how: &How) -> Vec<(&'static str, Value)> {
-    let (fair, shuffle) = (&how.policy.fair, &how.measure.shuffle);
-    // Everything in there tells itself completely, tables of slowdowns included.
-    fn recorded<T: Debug>(value: &Option<T>) -> Value {
-        json!(value.as_ref().map_or("the default".to_owned(), |value| format!("{value:?}")))
-    }
-    let set = how.policy.set.iter().map(|(name, value)| (name, json!(value)));
-    let options = [
-        ("--quantum", recorded(&how.policy.quantum)),
-        ("--placement", recorded(&how.policy.placement)),
-        ("--fill", json!(how.policy.fill)),
-        ("--slowdowns", recorded(&how.policy.slowdowns)),
-        ("--max-frozen", recorded(&how.policy.max_frozen)),
-        ("--goal", recorded(&how.policy.goal)),
-        ("--turns", recorded(&how.policy.turns)),
-        ("--peak-bandwidth", recorded(&fair.peak_bandwidth)),
-        ("--training-limit", recorded(&fair.training_limit)),
-        ("--fairness", recorded(&fair.fairness)),
-        ("--no-distribution", json!(fair.no_distribution)),
-        ("--no-sequences", json!(fair.no_sequences)),
-        ("--by-corunners", json!(fair.by_corunners)),
-        ("--no-phases", json!(fair.no_phases)),
-        ("--optimal", json!(fair.optimal)),
-        ("--interval", recorded(&how.measure.interval)),
-        ("--actuators", recorded(&how.measure.actuators)),
-        ("--no-guard", json!(how.measure.no_guard)),
-        ("--relearn", json!(how.measure.relearn)),
-        ("--quanta", recorded(&how.measure.quanta)),
-        ("--barrier", recorded(&how.waiting)),
-        ("--groups", recorded(&shuffle.groups)),
-        ("--group-by", recorded(&shuffle.group_by)),
-        ("--threshold", recorded(&shuffle.threshold)),
-        ("--hysteresis", recorded(&shuffle.hysteresis)),
-        ("--sort-by", recorded(&shuffle.sort_by)),
-        ("--freezer", recorded(&how.freezer)),
-        ("--pinning", recorded(&how.pinning)),
-        ("--grace", recorded(&Some(how.grace))),
-    ];
-    options.into_iter().chain(set).collect()
+fn settings(how: &How) -> impl Iterator<Item = (String, Value)> {
+    let choices = how.each().filter(|(option, _)| *option != "set");
+    let others: [(_, &dyn Choice); 2] = [("barrier", &how.waiting), ("grace", &Some(how.grace))];
+    let options = choices.chain(others);
+    let options = options.map(|(option, choice)| (format!("--{option}"), choice.recorded()));
+    let set = how.policy.set.iter().map(|(name, value)| (name.to_owned(), json!(value)));
+    options.chain(set).collect::<Vec<_>>().into_iter()
 }
 
 /// The setting that tells the policy of a variant of `--variant`.

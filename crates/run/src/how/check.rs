@@ -6,23 +6,10 @@ use cosched_policy::{Kind, OptionGroup, Turns};
 
 use cosched_workload::ProgramSpec;
 
-use super::{How, MeasureChoices};
+use super::{Choice, How, MeasureChoices};
 use crate::ui::failure::Failure;
 
 impl MeasureChoices {
-    /// The options that were given, without their dashes.
-    fn given(&self) -> impl Iterator<Item = &'static str> {
-        let all = [
-            ("interval", self.interval.is_some()),
-            ("actuators", self.actuators.is_some()),
-            ("no-guard", self.no_guard),
-            ("relearn", self.relearn),
-            ("quanta", self.quanta.is_some()),
-        ];
-        let given = all.into_iter().filter(|(_, given)| *given).map(|(option, _)| option);
-        given.chain(self.shuffle.given())
-    }
-
     /// Refuses what would be tried twice.
     fn check(&self) -> Result<(), Failure> {
         match self.actuators.as_deref().and_then(twice) {
@@ -137,9 +124,9 @@ impl How {
     /// # Errors
     /// When `--set` was given.
     pub fn check_no_constants(&self, command: &str) -> Result<(), Failure> {
-        match self.policy.set.is_empty() {
-            true => Ok(()),
-            false => Err(Failure::Input(format!(
+        match self.policy.set.is_given() {
+            false => Ok(()),
+            true => Err(Failure::Input(format!(
                 "`cosched {command}` does not support --set: constants of policies can be set in \
                  simulations only; leave it out, or use `cosched sim`"
             ))),
@@ -165,7 +152,7 @@ impl How {
     /// When an option was given that the command does not support.
     pub fn check_use_by(&self, command: &str, used: &[&str]) -> Result<(), Failure> {
         self.check_own_barriers(command)?;
-        match self.given().into_iter().find(|option| !used.contains(option)) {
+        match self.given().find(|option| !used.contains(option)) {
             Some(option) => Err(useless(command, option)),
             None => Ok(()),
         }
@@ -182,23 +169,9 @@ impl How {
         }
     }
 
-    /// The options that were given, without their dashes. Left out are --grace, which every command
-    /// that runs programs supports, and --barrier, which does not depend on the policy.
-    pub(crate) fn given(&self) -> Vec<&'static str> {
-        let all = [
-            ("quantum", self.policy.quantum.is_some()),
-            ("max-frozen", self.policy.max_frozen.is_some()),
-            ("placement", self.policy.placement.is_some()),
-            ("freezer", self.freezer.is_some()),
-            ("pinning", self.pinning.is_some()),
-            ("fill", self.policy.fill),
-            ("goal", self.policy.goal.is_some()),
-            ("turns", self.policy.turns.is_some()),
-            ("slowdowns", self.policy.slowdowns.is_some()),
-            ("set", !self.policy.set.is_empty()),
-        ];
-        let given = all.into_iter().filter(|(_, given)| *given).map(|(option, _)| option);
-        self.measure.given().chain(given).chain(self.policy.fair.given()).collect()
+    /// The options that were given, without their dashes.
+    pub(crate) fn given(&self) -> impl Iterator<Item = &'static str> {
+        self.each().filter(|(_, choice)| choice.is_given()).map(|(option, _)| option)
     }
 }
 

@@ -2,28 +2,32 @@
 
 use cosched_policy::FairOptions;
 
-/// What the machine's memory can carry, and what training may cost.
-#[derive(Clone, Debug, Default)]
-pub struct FairChoices {
-    /// Peak bandwidth of this machine's memory, in cache lines of 64 bytes per microsecond.
-    pub peak_bandwidth: Option<f64>,
-    /// CPU time that may be left idle to measure how fast programs are alone.
-    pub training_limit: Option<TrainingLimit>,
-    /// The training limit as one knob from 0 to 1.
-    pub fairness: Option<TrainingLimit>,
-    /// Whether programs are measured in order of arrival, not the least-known program first.
-    pub no_distribution: bool,
-    /// Whether no program is measured for several quanta in sequence.
-    pub no_sequences: bool,
-    /// Whether a phase that never ran undisturbed has its speed with the co-runners that disturb it
-    /// least.
-    pub by_corunners: bool,
-    /// Whether it is not sampled where in its code a program is.
-    pub no_phases: bool,
-    /// Whether solo speeds are those of the simulator (simulated machines only).
-    pub optimal: bool,
-    /// The peak bandwidth of the simulated machine, or the one that was measured here.
-    pub usual_peak: Option<f64>,
+use super::choice::choices;
+
+choices! {
+    /// What the machine's memory can carry, and what training may cost.
+    FairChoices {
+        /// Peak bandwidth of this machine's memory, in cache lines of 64 bytes per microsecond.
+        "peak-bandwidth" peak_bandwidth: Option<f64>,
+        /// CPU time that may be left idle to measure how fast programs are alone.
+        "training-limit" training_limit: Option<TrainingLimit>,
+        /// The training limit as one knob from 0 to 1.
+        "fairness" fairness: Option<TrainingLimit>,
+        /// Whether programs are measured in order of arrival, not the least-known program first.
+        "no-distribution" no_distribution: bool,
+        /// Whether no program is measured for several quanta in sequence.
+        "no-sequences" no_sequences: bool,
+        /// Whether a phase that never ran undisturbed has its speed with the co-runners that
+        /// disturb it least.
+        "by-corunners" by_corunners: bool,
+        /// Whether it is not sampled where in its code a program is.
+        "no-phases" no_phases: bool,
+        /// Whether solo speeds are those of the simulator (simulated machines only).
+        "optimal" optimal: bool,
+    } and {
+        /// The peak bandwidth of the simulated machine, or the one that was measured here.
+        usual_peak: Option<f64>,
+    }
 }
 
 /// The share of CPU time that may be left idle; `None`: no limit.
@@ -54,31 +58,7 @@ impl FairChoices {
     /// Takes what is not given here from `there`.
     pub fn over(&self, there: &FairChoices) -> FairChoices {
         let limited = if self.limit().is_some() { self } else { there };
-        FairChoices {
-            peak_bandwidth: self.peak_bandwidth.or(there.peak_bandwidth),
-            training_limit: limited.training_limit,
-            fairness: limited.fairness,
-            no_distribution: self.no_distribution || there.no_distribution,
-            no_sequences: self.no_sequences || there.no_sequences,
-            by_corunners: self.by_corunners || there.by_corunners,
-            no_phases: self.no_phases || there.no_phases,
-            optimal: self.optimal || there.optimal,
-            usual_peak: self.usual_peak.or(there.usual_peak),
-        }
-    }
-
-    /// The first option that was given, without its dashes.
-    pub fn given(&self) -> Option<&'static str> {
-        let all = [
-            ("peak-bandwidth", self.peak_bandwidth.is_some()),
-            ("training-limit", self.training_limit.is_some()),
-            ("fairness", self.fairness.is_some()),
-            ("no-distribution", self.no_distribution),
-            ("no-sequences", self.no_sequences),
-            ("by-corunners", self.by_corunners),
-            ("no-phases", self.no_phases),
-            ("optimal", self.optimal),
-        ];
-        all.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
+        let (training_limit, fairness) = (limited.training_limit, limited.fairness);
+        FairChoices { training_limit, fairness, ..self.each_over(there) }
     }
 }

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use cosched_policy::{ParamError, Params};
+use serde_json::{Value, json};
+
+use super::Choice;
 
 /// One constant with another value, which fits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,11 +36,6 @@ impl SetConstants {
         self.0.insert(constant.name, constant.value);
     }
 
-    /// Whether none was set.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// The constants with their values, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.0.iter().map(|(name, value)| (*name, value.as_str()))
@@ -57,13 +55,21 @@ impl SetConstants {
         }
         params
     }
+}
+
+impl Choice for SetConstants {
+    fn is_given(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    fn recorded(&self) -> Value {
+        json!(self.0)
+    }
 
     /// Takes what is not set here from `all`.
-    pub fn over(mut self, all: &SetConstants) -> SetConstants {
-        for (name, value) in all.iter() {
-            self.0.entry(name).or_insert_with(|| value.to_owned());
-        }
-        self
+    fn over(&self, all: &SetConstants) -> SetConstants {
+        let both = all.0.iter().chain(&self.0);
+        SetConstants(both.map(|(name, value)| (*name, value.clone())).collect())
     }
 }
 

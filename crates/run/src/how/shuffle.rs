@@ -2,48 +2,32 @@
 
 use cosched_policy::{GroupBy, ShufflingOptions, Sockets, SortBy};
 
-/// How threads are shuffled.
-#[derive(Clone, Debug, Default)]
-pub struct ShuffleChoices {
-    /// Groups of CPUs between which threads are moved.
-    pub groups: Option<Sockets>,
-    /// What the CPUs of a group share; not beside `groups`.
-    pub group_by: Option<GroupBy>,
-    /// The share of their time at locks, from 0 to 1, above which threads are shuffled.
-    pub threshold: Option<f64>,
-    /// By which share of their time, from 0 to 1, the threads of a group must become more alike.
-    pub hysteresis: Option<f64>,
-    /// What threads are sorted by.
-    pub sort_by: Option<SortBy>,
+use super::choice::choices;
+
+choices! {
+    /// How threads are shuffled.
+    ShuffleChoices {
+        /// Groups of CPUs between which threads are moved.
+        "groups" groups: Option<Sockets>,
+        /// What the CPUs of a group share; not beside `groups`.
+        "group-by" group_by: Option<GroupBy>,
+        /// The share of their time at locks, from 0 to 1, above which threads are shuffled.
+        "threshold" threshold: Option<f64>,
+        /// By which share of their time, from 0 to 1, the threads of a group must become more
+        /// alike.
+        "hysteresis" hysteresis: Option<f64>,
+        /// What threads are sorted by.
+        "sort-by" sort_by: Option<SortBy>,
+    } and {}
 }
 
 impl ShuffleChoices {
-    /// The first option that was given, without its dashes.
-    pub fn given(&self) -> Option<&'static str> {
-        let all = [
-            ("groups", self.groups.is_some()),
-            ("group-by", self.group_by.is_some()),
-            ("threshold", self.threshold.is_some()),
-            ("hysteresis", self.hysteresis.is_some()),
-            ("sort-by", self.sort_by.is_some()),
-        ];
-        all.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
-    }
-
     /// Takes what is not given here from `all`.
-    pub fn or(self, all: &ShuffleChoices) -> ShuffleChoices {
+    pub fn over(&self, all: &ShuffleChoices) -> ShuffleChoices {
         let says_groups = self.groups.is_some() || self.group_by.is_some();
-        let (groups, group_by) = match says_groups {
-            true => (self.groups, self.group_by),
-            false => (all.groups.clone(), all.group_by),
-        };
-        ShuffleChoices {
-            groups,
-            group_by,
-            threshold: self.threshold.or(all.threshold),
-            hysteresis: self.hysteresis.or(all.hysteresis),
-            sort_by: self.sort_by.or(all.sort_by),
-        }
+        let said = if says_groups { self } else { all };
+        let (groups, group_by) = (said.groups.clone(), said.group_by);
+        ShuffleChoices { groups, group_by, ..self.each_over(all) }
     }
 
     /// The options of the policy, with defaults for what was not given.

@@ -125,8 +125,9 @@ pub fn unused_by_weight<'a>(
 
 fn unused(runs: &[(Kind, &How)], group: OptionGroup, why: &str) -> Option<String> {
     let is_unused = |option: &&&str| {
-        let takes =
-            |(kind, how): &&(Kind, &How)| kind.takes(group) && how.given().contains(*option);
+        let takes = |(kind, how): &&(Kind, &How)| {
+            kind.takes(group) && how.given().any(|given| given == **option)
+        };
         let mut users = runs.iter().filter(takes).peekable();
         users.peek().is_some() && users.all(|(kind, how)| by_weight(*kind, how) != ByWeight::No)
     };
@@ -163,8 +164,9 @@ mod tests {
     /// All options of pauses and places, but for --freezer.
     fn options(turns: Option<Turns>) -> How {
         let (max_frozen, placement) = (Some(Duration::from_secs(2)), Some(Placement::Spread));
-        let choices = PolicyChoices { max_frozen, placement, turns, ..PolicyChoices::default() };
-        How { pinning: Some(PinningBackend::Affinity), ..How::from(choices) }
+        let pinning = Some(PinningBackend::Affinity);
+        let default = PolicyChoices::default();
+        PolicyChoices { max_frozen, placement, pinning, turns, ..default }.into()
     }
 
     #[test]

@@ -402,7 +402,7 @@ fn hook_for(spec: &ProgramSpec, uses: Uses) -> Result<Hook, Failure> {
 /// A policy that freezes and binds no program needs no cgroup: signals and masks are there without
 /// any preparation.
 fn wishes(request: &Request<'_>) -> Wishes {
-    let (how, makes_gangs) = (request.how, request.kind.makes_gangs());
+    let (how, makes_gangs) = (&request.how.policy, request.kind.makes_gangs());
     let freezer = if makes_gangs { how.freezer } else { Some(FreezerBackend::Signals) };
     Wishes {
         freezer,

@@ -32,6 +32,7 @@ pub(super) enum KernelProgram {
     Barriers { grain: f64 },
     /// lock-loop: nanoseconds with the lock and without.
     Lock { hold: f64, gap: f64 },
+    /// compute.
     Compute,
     /// triad: the size of its arrays.
     Triad { mebibytes: f64 },
