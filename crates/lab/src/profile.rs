@@ -17,6 +17,7 @@ mod show;
 
 use std::process::ExitCode;
 
+use cosched_core::Nanos;
 use cosched_linux::observe::counters::{self, CounterLack, Events};
 use cosched_policy::Placement;
 use cosched_workload::{ProgramSpec, Workload};
@@ -29,7 +30,6 @@ use crate::stop::MeasuringStop;
 use crate::store::{SoloRecord, Store};
 use crate::ui::failure::Failure;
 use crate::ui::print;
-use curve::SoloPoint;
 
 /// The options of policies that also matter for a program that runs alone, without their dashes.
 /// All others are refused.
@@ -63,11 +63,8 @@ struct Profiled<'a> {
 }
 
 impl Profiled<'_> {
-    fn curve(&self) -> Vec<SoloPoint> {
-        self.entries
-            .iter()
-            .map(|(threads, entry)| SoloPoint { threads: *threads, solo: entry.solo })
-            .collect()
+    fn curve(&self) -> Vec<(u16, Nanos)> {
+        self.entries.iter().map(|(threads, entry)| (*threads, entry.solo)).collect()
     }
 
     fn lacks_misses(&self) -> bool {

@@ -70,16 +70,17 @@ fn described<T: Copy + Send + Sync + 'static, const N: usize>(
 
 /// A policy with runs that can be predicted.
 pub(crate) fn policy_of_advice() -> impl TypedValueParser<Value = Kind> {
-    let can: Vec<&str> =
-        Kind::ALL.into_iter().filter(|kind| predicts(*kind)).map(Kind::name).collect();
-    let read = |name: &str| {
-        let kind = named::<Kind>(name)?;
-        let known = Kind::ALL.into_iter().filter(|kind| predicts(*kind)).map(Kind::name);
-        let known = known.collect::<Vec<_>>().join(", ");
-        let refusal = || format!("cosched cannot predict policy '{kind}'; choose from {known}");
-        if predicts(kind) { Ok(kind) } else { Err(refusal()) }
+    fn can() -> Vec<&'static str> {
+        Kind::ALL.into_iter().filter(|kind| predicts(*kind)).map(Kind::name).collect()
+    }
+    let read = |name: &str| match named::<Kind>(name)? {
+        kind if predicts(kind) => Ok(kind),
+        kind => {
+            let known = can().join(", ");
+            Err(format!("cosched cannot predict policy '{kind}'; choose from {known}"))
+        }
     };
-    Offered { read, values: can }
+    Offered { read, values: can() }
 }
 
 /// A policy for programs that keep their place; of the others it is told why they cannot.

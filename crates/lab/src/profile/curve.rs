@@ -9,18 +9,14 @@ use cosched_core::Nanos;
 /// The share of the best speedup that is enough.
 const ENOUGH: f64 = 0.8;
 
-/// A program's solo time with a number of threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SoloPoint {
-    pub(super) threads: u16,
-    pub(super) solo: Nanos,
-}
+/// A number of threads, and the program's solo time with them.
+type SoloPoint = (u16, Nanos);
 
 /// How many times faster a point is than the first one of its curve; `None` where there is no
 /// other.
 pub(super) fn speedup(curve: &[SoloPoint], point: SoloPoint) -> Option<f64> {
     let first = curve.first().filter(|_| curve.len() > 1)?;
-    (point.solo > Nanos::ZERO).then(|| first.solo.as_secs_f64() / point.solo.as_secs_f64())
+    (point.1 > Nanos::ZERO).then(|| first.1.as_secs_f64() / point.1.as_secs_f64())
 }
 
 /// The fewest threads with 80 % of the best speedup; `None` where there is nothing to choose from.
@@ -28,11 +24,11 @@ pub(super) fn ideal_threads(curve: &[SoloPoint]) -> Option<u16> {
     if curve.len() < 2 {
         return None;
     }
-    let best = curve.iter().map(|point| point.solo).min()?;
+    let best = curve.iter().map(|(_, solo)| *solo).min()?;
     // The speedup is 80 % of the best where the time is the best one / 80 %.
     let longest = best.as_secs_f64() / ENOUGH;
-    let enough = curve.iter().filter(|point| point.solo.as_secs_f64() <= longest);
-    enough.map(|point| point.threads).min()
+    let enough = curve.iter().filter(|(_, solo)| solo.as_secs_f64() <= longest);
+    enough.map(|(threads, _)| *threads).min()
 }
 
 #[cfg(test)]
@@ -41,10 +37,7 @@ mod tests {
 
     /// A program that takes 100 s with one thread and speeds up like this.
     fn curve(speedups: &[(u16, f64)]) -> Vec<SoloPoint> {
-        let point = |(threads, speedup): &(u16, f64)| SoloPoint {
-            threads: *threads,
-            solo: Nanos((1e11 / speedup) as u64),
-        };
+        let point = |(threads, speedup): &(u16, f64)| (*threads, Nanos((1e11 / speedup) as u64));
         speedups.iter().map(point).collect()
     }
 
@@ -67,8 +60,7 @@ mod tests {
 
     #[test]
     fn exactly_four_fifths_is_enough() {
-        let curve = [(1, 10), (2, 5), (4, 4)]
-            .map(|(threads, s)| SoloPoint { threads, solo: Nanos::from_secs(s) });
+        let curve = [(1, 10), (2, 5), (4, 4)].map(|(threads, s)| (threads, Nanos::from_secs(s)));
         assert_eq!(ideal_threads(&curve), Some(2));
     }
 
@@ -85,6 +77,6 @@ mod tests {
         let curve = curve(&[(2, 1.0), (4, 1.6)]);
         assert_eq!(speedup(&curve, curve[0]), Some(1.0));
         assert!((speedup(&curve, curve[1]).unwrap() - 1.6).abs() < 1e-6);
-        assert_eq!(speedup(&curve, SoloPoint { threads: 4, solo: Nanos::ZERO }), None);
+        assert_eq!(speedup(&curve, (4, Nanos::ZERO)), None);
     }
 }

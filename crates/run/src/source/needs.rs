@@ -1,6 +1,5 @@
 //! What a command needs of the programs that it reads, besides keys that are right.
 
-use std::ffi::OsStr;
 use std::path::Path;
 
 use cosched_sim::Model;
@@ -71,9 +70,10 @@ impl Runs<'_> {
         let workload = reading.workload();
         let path = std::env::var_os("PATH");
         for (slot, spec) in reading.right(&["command", "cwd", "env"]) {
-            refuse(check_launcher(spec).and_then(|()| check_executable(spec, path.as_deref())));
+            let executable = || spec.executable(path.as_deref()).map(drop).map_err(unusable);
+            refuse(check_launcher(spec).and_then(|()| executable()));
             if !(self.in_order && slot > 0) {
-                refuse(check_script(spec));
+                refuse(spec.check_script().map_err(unusable));
             }
             refuse(check_size(spec));
         }
@@ -105,14 +105,6 @@ impl Runs<'_> {
         }
         Ok(())
     }
-}
-
-fn check_executable(spec: &ProgramSpec, path: Option<&OsStr>) -> Result<(), WorkloadError> {
-    spec.executable(path).map(drop).map_err(unusable)
-}
-
-fn check_script(spec: &ProgramSpec) -> Result<(), WorkloadError> {
-    spec.check_script().map_err(unusable)
 }
 
 fn unusable(error: ExecutableError) -> WorkloadError {

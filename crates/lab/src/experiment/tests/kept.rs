@@ -13,14 +13,10 @@ fn an_interrupted_comparison_resumes_after_complete_rounds() {
     let out = Some(folder.path());
     let mut first = MadeUp { patience: 5, ..made_up(1) };
     let interrupted = experiment(&mut first, "linux,gang", 4, out, false).unwrap();
-    assert_eq!(
-        interrupted.variants.iter().map(|variant| variant.runs.len()).collect::<Vec<_>>(),
-        [2, 2]
-    );
+    assert_eq!(runs(&interrupted), [2, 2]);
     assert_eq!(first.made[4..], ["round-003/linux", "round-003/gang"]);
 
-    let refused = experiment(&mut made_up(2), "linux,gang", 4, out, false).unwrap_err();
-    assert!(matches!(refused, Failure::Input(text) if text.contains("--resume")));
+    assert!(refused(&mut made_up(2), "linux,gang", 4, out, false).contains("--resume"));
 
     let mut second = made_up(2);
     let whole = experiment(&mut second, "linux,gang", 4, out, true).unwrap();
@@ -70,10 +66,8 @@ fn a_resumed_variant_must_have_the_same_options() {
         ),
         ("gang,fine=gang", "now: \"the default\""),
     ] {
-        match experiment(&mut made_up(1), other, 2, out, true) {
-            Err(Failure::Input(text)) => assert!(text.contains(said), "{other}: {text}"),
-            other => panic!("{other:?}"),
-        }
+        let text = refused(&mut made_up(1), other, 2, out, true);
+        assert!(text.contains(said), "{other}: {text}");
     }
 }
 
@@ -91,7 +85,7 @@ fn more_complete_rounds_than_are_asked_for_count_all_of_them() {
     let found = experiment(&mut again, "linux,gang", 5, out, true).unwrap();
     assert!(found.whole);
     assert_eq!(again.made, ["round-004/gang", "round-004/linux"], "what is requested is made");
-    assert_eq!(found.variants.iter().map(|variant| variant.runs.len()).collect::<Vec<_>>(), [7, 7]);
+    assert_eq!(runs(&found), [7, 7]);
     assert!(!folder.path().join("round-007/gang/run.json").exists(), "it was not requested");
 }
 
@@ -110,17 +104,13 @@ fn deciding_variables_of_the_shell_must_be_the_same() {
     let same = [("PATH", "/bin"), ("OMP_PROC_BIND", "close"), ("TERM", "dumb")];
     experiment(&mut shell(&same), "linux", 3, out, true).unwrap();
     let other = [("PATH", "/usr/bin"), ("LD_PRELOAD", "x.so")];
-    match experiment(&mut shell(&other), "linux", 3, out, true) {
-        Err(Failure::Input(text)) => {
-            for expected in [
-                "there, OMP_PROC_BIND of the shell: \"close\"; now: nothing",
-                "there, PATH of the shell: \"/bin\"; now: \"/usr/bin\"",
-                "there, LD_PRELOAD of the shell: nothing; now: \"x.so\"",
-            ] {
-                assert!(text.contains(expected), "{text}");
-            }
-        }
-        other => panic!("{other:?}"),
+    let text = refused(&mut shell(&other), "linux", 3, out, true);
+    for expected in [
+        "there, OMP_PROC_BIND of the shell: \"close\"; now: nothing",
+        "there, PATH of the shell: \"/bin\"; now: \"/usr/bin\"",
+        "there, LD_PRELOAD of the shell: nothing; now: \"x.so\"",
+    ] {
+        assert!(text.contains(expected), "{text}");
     }
 }
 
@@ -143,12 +133,8 @@ fn damaged_runs_are_repeated_and_foreign_runs_refused() {
             .replace("\"policy\": \"gang\"", "\"policy\": \"fcfs\""),
     )
     .unwrap();
-    match experiment(&mut made_up(1), "linux,gang", 2, out, true) {
-        Err(Failure::Input(text)) => {
-            assert!(text.contains("there, the policy: \"fcfs\"; now: \"gang\""), "{text}")
-        }
-        other => panic!("{other:?}"),
-    }
+    let text = refused(&mut made_up(1), "linux,gang", 2, out, true);
+    assert!(text.contains("there, the policy: \"fcfs\"; now: \"gang\""), "{text}");
 }
 
 #[test]
@@ -156,11 +142,7 @@ fn only_the_same_can_be_gone_on_with_and_what_differs_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let out = Some(folder.path());
     experiment(&mut made_up(1), "linux,gang", 2, out, false).unwrap();
-    let refused = |site: &mut MadeUp, variants: &str| match experiment(site, variants, 3, out, true)
-    {
-        Err(Failure::Input(text)) => text,
-        other => panic!("{other:?}"),
-    };
+    let refused = |site: &mut MadeUp, variants: &str| refused(site, variants, 3, out, true);
     let variants = refused(&mut made_up(1), "linux,fcfs");
     assert!(
         variants.contains("there, --policies: \"linux,gang\"; now: \"linux,fcfs\""),
@@ -183,26 +165,29 @@ fn files_of_others_are_never_taken_for_leftovers() {
     fs::create_dir_all(&variant).unwrap();
     fs::write(variant.join("run.json"), "keep").unwrap();
     // Without a plan beside the files, it is unknown what they belong to.
-    let refused = experiment(&mut made_up(1), "linux,gang", 2, out, true).unwrap_err();
-    match refused {
-        Failure::Input(text) => {
-            assert!(
-                text.contains("compare-plan.json does not exist, so nothing says what"),
-                "{text}"
-            );
-            assert!(text.contains("round-001/linux is a run of; put it back"), "{text}");
-        }
-        broken => panic!("{broken:?}"),
-    }
+    let text = refused(&mut made_up(1), "linux,gang", 2, out, true);
+    assert!(text.contains("compare-plan.json does not exist, so nothing says what"), "{text}");
+    assert!(text.contains("round-001/linux is a run of; put it back"), "{text}");
     assert_eq!(fs::read_to_string(variant.join("run.json")).unwrap(), "keep");
 }
 
-/// Why an experiment of two variants and so many rounds is refused.
-fn refused(site: &mut MadeUp, rounds: u16, out: Option<&Path>, resume: bool) -> String {
-    match experiment(site, "linux,gang", rounds, out, resume) {
+/// Why an experiment of these variants and so many rounds is refused.
+fn refused(
+    site: &mut MadeUp,
+    variants: &str,
+    rounds: u16,
+    out: Option<&Path>,
+    resume: bool,
+) -> String {
+    match experiment(site, variants, rounds, out, resume) {
         Err(Failure::Input(text)) => text,
         other => panic!("{other:?}"),
     }
+}
+
+/// How many runs of each variant there are.
+fn runs(experiment: &Experiment) -> Vec<usize> {
+    experiment.variants.iter().map(|variant| variant.runs.len()).collect()
 }
 
 /// A folder with a comparison of two variants and three rounds.
@@ -223,14 +208,14 @@ fn an_unreadable_run_is_not_overwritten() {
     fs::remove_file(&file).unwrap();
     // No process may read a folder as a file, whatever its rights.
     fs::create_dir(&file).unwrap();
-    let message = refused(&mut made_up(2), 3, Some(folder.path()), true);
+    let message = refused(&mut made_up(2), "linux,gang", 3, Some(folder.path()), true);
     assert!(message.contains("round-002/gang/run.json: is not a file; move it away"), "{message}");
     assert_eq!(fs::read(&other).unwrap(), kept);
     // Nor is a result of another version a damaged one.
     fs::remove_dir(&file).unwrap();
     let text = String::from_utf8(kept.clone()).unwrap();
     fs::write(&file, text.replace("cosched-run/3", "cosched-run/9")).unwrap();
-    let message = refused(&mut made_up(2), 3, Some(folder.path()), true);
+    let message = refused(&mut made_up(2), "linux,gang", 3, Some(folder.path()), true);
     assert!(message.contains("has the schema 'cosched-run/9'"), "{message}");
     assert_eq!(fs::read(&other).unwrap(), kept);
 }
@@ -245,7 +230,7 @@ fn nothing_is_removed_where_not_everything_can_be() {
     fs::write(&damaged, "{").unwrap();
     fs::remove_file(folder.path().join("round-002/gang/run.json")).unwrap();
     fs::create_dir(&stuck).unwrap();
-    let message = refused(&mut made_up(2), 3, Some(folder.path()), true);
+    let message = refused(&mut made_up(2), "linux,gang", 3, Some(folder.path()), true);
     assert!(message.contains("cg.stdout: cannot be removed: it is a folder"), "{message}");
     assert!(damaged.exists() && folder.path().join("round-001/gang/run.json").exists());
 }
@@ -257,7 +242,7 @@ fn what_a_link_leads_to_is_never_overwritten() {
     fs::remove_dir_all(&variant).unwrap();
     fs::write(elsewhere.path().join("run.json"), "{").unwrap();
     symlink(elsewhere.path(), &variant).unwrap();
-    let message = refused(&mut made_up(2), 3, Some(folder.path()), true);
+    let message = refused(&mut made_up(2), "linux,gang", 3, Some(folder.path()), true);
     assert!(message.contains("round-002/gang is a symbolic link"), "{message}");
     assert_eq!(fs::read(elsewhere.path().join("run.json")).unwrap(), b"{");
 }
@@ -282,14 +267,14 @@ fn a_run_with_other_settings_is_refused_with_what_differs() {
         let mut run: Value = serde_json::from_str(&whole).unwrap();
         *run.pointer_mut(field).unwrap() = now;
         fs::write(&file, run.to_string()).unwrap();
-        let message = refused(&mut made_up(2), 3, out, true);
+        let message = refused(&mut made_up(2), "linux,gang", 3, out, true);
         assert!(message.contains(said) && message.contains("Move it away"), "{field}: {message}");
     }
     // An incomplete round is no licence to overwrite what is not of this comparison.
     fs::remove_file(folder.path().join("round-002/gang/run.json")).unwrap();
-    refused(&mut made_up(2), 3, out, true);
+    refused(&mut made_up(2), "linux,gang", 3, out, true);
     fs::copy(folder.path().join("round-001/linux/run.json"), &file).unwrap();
-    let message = refused(&mut made_up(2), 3, out, true);
+    let message = refused(&mut made_up(2), "linux,gang", 3, out, true);
     assert!(
         message.contains("it is a copy of") && message.contains("round-001/linux"),
         "{message}"
@@ -304,15 +289,9 @@ fn a_linux_run_in_a_rivals_folder_is_recognized() {
     experiment(&mut made_up(1), variants, 2, Some(folder.path()), false).unwrap();
     let run = |variant: &str| folder.path().join("round-002").join(variant).join("run.json");
     fs::copy(run("linux"), run("passive")).unwrap();
-    match experiment(&mut made_up(2), variants, 2, Some(folder.path()), true) {
-        Err(Failure::Input(message)) => assert!(
-            message.contains(
-                "variables of the program 'cg': {}; now: {\"OMP_WAIT_POLICY\":\"passive\"}"
-            ),
-            "{message}"
-        ),
-        other => panic!("{other:?}"),
-    }
+    let message = refused(&mut made_up(2), variants, 2, Some(folder.path()), true);
+    let expected = "variables of the program 'cg': {}; now: {\"OMP_WAIT_POLICY\":\"passive\"}";
+    assert!(message.contains(expected), "{message}");
 }
 
 #[test]
@@ -320,7 +299,7 @@ fn binary_content_is_damage_and_a_text_may_be_a_users() {
     let folder = three_rounds();
     let file = folder.path().join("round-002/gang/run.json");
     fs::write(&file, "a list: milk, eggs").unwrap();
-    let message = refused(&mut made_up(2), 3, Some(folder.path()), true);
+    let message = refused(&mut made_up(2), "linux,gang", 3, Some(folder.path()), true);
     let expected = "is not a result of a run (it is no JSON object); \
                     move it away, and its round is run again, or";
     assert!(message.contains(expected), "{message}");
@@ -340,7 +319,7 @@ fn a_folder_that_holds_a_single_run_takes_no_comparison() {
     let other = tempfile::tempdir().unwrap();
     fs::copy(run, other.path().join("run.json")).unwrap();
     for resume in [false, true] {
-        let message = refused(&mut made_up(2), 3, Some(other.path()), resume);
+        let message = refused(&mut made_up(2), "linux,gang", 3, Some(other.path()), resume);
         assert!(message.contains("it already holds a run; choose another folder"), "{message}");
     }
 }
@@ -364,10 +343,7 @@ fn complete_rounds_are_shown_if_a_later_one_fails() {
         let out = folder.path().join(format!("{fails:?}"));
         let mut site = MadeUp { fails: Some((fails, 2)), ..made_up(1) };
         let found = experiment(&mut site, "linux,gang", 5, Some(&out), false).unwrap();
-        assert_eq!(
-            found.variants.iter().map(|variant| variant.runs.len()).collect::<Vec<_>>(),
-            [2, 2]
-        );
+        assert_eq!(runs(&found), [2, 2]);
         assert_eq!((found.ended, found.all_succeeded), (Ended::Complete, false));
         assert!(site.made.iter().all(|run| !run.starts_with("round-004")), "{:?}", site.made);
         let whole = experiment(&mut made_up(1), "linux,gang", 5, Some(&out), true).unwrap();
