@@ -14,7 +14,7 @@ use crate::session::Session;
 use crate::stop::MeasuringStop;
 use crate::store::{Key, Store};
 use crate::ui::Talk;
-use crate::ui::failure::Failure;
+pub(crate) use counts::parse_counts;
 pub(crate) use in_turn::{KnownRuns, Measured, measure as measure_in_turn};
 pub(crate) use program::{SoloRun, complaint, run_alone, run_once};
 
@@ -60,10 +60,6 @@ pub(crate) fn measure_missing(
     let programs = workload.programs.iter();
     let specs = programs.flat_map(|spec| with_counts(spec, Some(&counts(spec)))).collect();
     measure_in_turn(session, specs, how, runs, KnownRuns::Counts, store)
-}
-
-pub(crate) fn parse_counts(list: &str, cpus: usize) -> Result<Vec<u16>, Failure> {
-    counts::parse(list, cpus).map_err(Failure::input)
 }
 
 /// The program with each of the thread counts; as it is where none are given, and where its own

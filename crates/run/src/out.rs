@@ -178,8 +178,12 @@ impl Folder {
 
     /// Where it is, for this process alone, whatever has its name.
     pub fn path(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/self/fd/{}", self.open.as_raw_fd()))
+        own_path(&self.open)
     }
+}
+
+fn own_path(file: &fs::File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
 /// A folder for what the user does not keep; it is removed when this is dropped.

@@ -5,7 +5,6 @@
 //! there: it knows what programs need of it, makes runs, and tells of them.
 
 mod barriers;
-mod between;
 mod by_weight;
 mod crowding;
 mod here;

@@ -21,6 +21,7 @@ mod place;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::fs;
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
@@ -28,6 +29,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use redb::{Database, DatabaseError, ReadTransaction, ReadableTable, TableDefinition, TableError};
+use serde::Serialize;
 
 use crate::ui::failure::Failure;
 use crate::ui::say;
@@ -60,59 +62,21 @@ pub struct Store {
     machines: BTreeMap<String, String>,
 }
 
-/// Why profiles cannot be read or kept.
+/// Why profiles cannot be read or kept, and what to do.
 #[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// Nothing says where the user's files are.
-    #[error(
-        "there is no folder for profiles, since neither XDG_DATA_HOME nor HOME is set to an \
-         absolute path; \
-         set one of them to a folder that you may write to, for example XDG_DATA_HOME=\"$PWD\""
-    )]
-    NoHome,
-    /// The folder cannot be made.
-    #[error(
-        "{}: cannot be made: {source}; set XDG_DATA_HOME to a folder that you may write to",
-        folder.display()
-    )]
-    Folder {
-        /// The folder.
-        folder: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// Another process keeps the file locked.
-    #[error(
-        "{}: is in use by another cosched; wait for its end, or set XDG_DATA_HOME to another \
-         folder",
-        file.display()
-    )]
-    Busy {
-        /// The file of the store.
-        file: PathBuf,
-    },
-    /// The system refuses to read or write.
-    #[error(
-        "{}: cannot be used: {source}; check its permissions and the space left",
-        file.display()
-    )]
-    Unusable {
-        /// The file of the store.
-        file: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+#[error("{0}")]
+pub struct StoreError(String);
+
+impl StoreError {
+    fn of(place: &Path, why: impl Display) -> StoreError {
+        StoreError(format!("{}: {why}", place.display()))
+    }
+
     /// The content is not what was written.
-    #[error(
-        "{}: is damaged ({why}); remove the file, and measure again with `cosched profile`",
-        file.display()
-    )]
-    Damaged {
-        /// The file of the store.
-        file: PathBuf,
-        /// What is wrong in it.
-        why: String,
-    },
+    fn damaged(file: &Path, why: impl Display) -> StoreError {
+        let remedy = "remove the file, and measure again with `cosched profile`";
+        StoreError::of(file, format_args!("is damaged ({why}); {remedy}"))
+    }
 }
 
 /// What the library says; boxed, because it is large and rare.
@@ -137,8 +101,15 @@ impl From<StoreError> for Failure {
 /// # Errors
 /// When no variable names a place for the folder.
 pub fn folder() -> Result<PathBuf, StoreError> {
-    let file = place::file().ok_or(StoreError::NoHome)?;
+    let file = file()?;
     Ok(file.parent().map(Path::to_owned).unwrap_or(file))
+}
+
+fn file() -> Result<PathBuf, StoreError> {
+    let nowhere = "there is no folder for profiles, since neither XDG_DATA_HOME nor HOME is set to \
+                   an absolute path; set one of them to a folder that you may write to, for example \
+                   XDG_DATA_HOME=\"$PWD\"";
+    place::file().ok_or_else(|| StoreError(nowhere.to_owned()))
 }
 
 /// What a run lacks without the store.
@@ -146,8 +117,9 @@ fn report_unreadable(error: &StoreError) {
     say(format_args!("solo times are not known: {error}"));
 }
 
-fn json(entry: &SoloRecord) -> String {
-    serde_json::to_string(entry).expect("an entry has no map, so it can be written as JSON")
+/// All maps that are kept have text as keys.
+fn json(kept: &impl Serialize) -> String {
+    serde_json::to_string(kept).expect("all map keys are text, so it can be written as JSON")
 }
 
 fn all(
@@ -181,14 +153,17 @@ fn make(folder: &Path, file: &Path) -> Result<(), Trouble> {
 
 /// What the library says, as users are told.
 fn store_error(file: &Path, Trouble(error): Trouble) -> StoreError {
-    let file = file.to_owned();
     match *error {
-        redb::Error::DatabaseAlreadyOpen => StoreError::Busy { file },
-        redb::Error::Io(source) if source.raw_os_error().is_some() => {
-            StoreError::Unusable { file, source }
+        redb::Error::DatabaseAlreadyOpen => {
+            let remedy = "wait for its end, or set XDG_DATA_HOME to another folder";
+            StoreError::of(file, format_args!("is in use by another cosched; {remedy}"))
+        }
+        redb::Error::Io(why) if why.raw_os_error().is_some() => {
+            let remedy = "check its permissions and the space left";
+            StoreError::of(file, format_args!("cannot be used: {why}; {remedy}"))
         }
         // What the library itself calls an i/o error is a file that is too short or something else.
-        other => StoreError::Damaged { file, why: other.to_string() },
+        other => StoreError::damaged(file, other),
     }
 }
 
@@ -198,7 +173,7 @@ impl Store {
     /// # Errors
     /// When its folder or file cannot be used.
     pub fn open() -> Result<Store, StoreError> {
-        Store::open_at(&place::file().ok_or(StoreError::NoHome)?)
+        Store::open_at(&file()?)
     }
 
     /// The store of this user, to look something up, if there is one. Programs run without what it
@@ -210,8 +185,10 @@ impl Store {
 
     fn open_at(file: &Path) -> Result<Store, StoreError> {
         if let Some(folder) = file.parent() {
-            fs::create_dir_all(folder)
-                .map_err(|source| StoreError::Folder { folder: folder.to_owned(), source })?;
+            fs::create_dir_all(folder).map_err(|why| {
+                let remedy = "set XDG_DATA_HOME to a folder that you may write to";
+                StoreError::of(folder, format_args!("cannot be made: {why}; {remedy}"))
+            })?;
             if !file.exists() {
                 make(folder, file).map_err(|trouble| store_error(file, trouble))?;
             }
@@ -298,7 +275,7 @@ impl Store {
         }
     }
 
-    fn damaged(&self, why: impl std::fmt::Display) -> StoreError {
-        StoreError::Damaged { file: self.file.clone(), why: why.to_string() }
+    fn damaged(&self, why: impl Display) -> StoreError {
+        StoreError::damaged(&self.file, why)
     }
 }

@@ -22,7 +22,7 @@ const FIRST_LINE: &str =
     "cosched runs these programs, or was killed; `cosched run --force` replaces their outputs:";
 /// The names of the most programs fit.
 const MAX_BYTES: u64 = 1 << 20;
-const FLAGS: OFlags = OFlags::from_bits_retain(
+pub(super) const FLAGS: OFlags = OFlags::from_bits_retain(
     OFlags::NOFOLLOW.bits() | OFlags::NONBLOCK.bits() | OFlags::CLOEXEC.bits(),
 );
 

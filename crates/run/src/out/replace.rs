@@ -12,7 +12,6 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use cosched_core::format::list;
@@ -25,7 +24,7 @@ use cosched_workload::shown;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, open, openat, statat, unlinkat};
 use rustix::io::Errno;
 
-use super::{RESULT, mark, output, refused};
+use super::{RESULT, mark, output, own_path, refused};
 use crate::ui::failure::Failure;
 
 /// What `report` and `trace` make beside the result.
@@ -139,7 +138,7 @@ fn check_complete(out: &Path, folder: &File, outputs: &[&OsString]) -> Result<()
 
 /// Whether a file says at its beginning that cosched made it.
 fn names_cosched(folder: &File, name: &OsString) -> bool {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let flags = OFlags::RDONLY | mark::FLAGS;
     let opened = openat(folder, name, flags, Mode::empty()).map(File::from);
     let mut first = Vec::new();
     let is_read = opened.is_ok_and(|file| file.take(FIRST_BYTES).read_to_end(&mut first).is_ok());
@@ -158,8 +157,7 @@ fn written(folder: &File) -> Result<BTreeSet<OsString>, String> {
 
 /// The programs of the run, by its result, or by the mark of one that was killed.
 fn programs(folder: &File) -> Result<Vec<String>, String> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = match openat(folder, RESULT, flags, Mode::empty()) {
+    let file = match openat(folder, RESULT, OFlags::RDONLY | mark::FLAGS, Mode::empty()) {
         Ok(file) => File::from(file),
         Err(Errno::NOENT) => {
             return mark::programs(folder)?.ok_or_else(|| format!("there is no {RESULT}"));
@@ -174,8 +172,4 @@ fn programs(folder: &File) -> Result<Vec<String>, String> {
     let result = RunResult::read(&text, Path::new(RESULT));
     let result = result.map_err(|_| format!("{RESULT} is no result of a run"))?;
     Ok(result.programs.into_iter().map(|program| program.name).collect())
-}
-
-fn own_path(file: &File) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }

@@ -33,7 +33,7 @@ use super::molding::Molded;
 use super::pauses::Pauses;
 use super::request::{Origins, Ran, Request};
 use super::sources::{self, ProgressSource};
-use super::{between, streams};
+use super::{barriers, streams};
 use crate::how::How;
 use crate::how::check::unused_weights;
 use crate::live::ShownRun;
@@ -334,7 +334,7 @@ impl Session {
             env.push((BARRIER_MODE.into(), barrier.name().into()));
         }
         if uses.barriers {
-            env.extend(between::bound(&env).map(|(name, value)| (name.into(), value.into())));
+            env.extend(barriers::bound(&env).map(|(name, value)| (name.into(), value.into())));
         }
         if uses.threads {
             say_threads(&mut env, self.threads(spec));

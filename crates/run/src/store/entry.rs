@@ -14,6 +14,8 @@ use cosched_results::result::MachineDescription;
 use cosched_workload::{BarrierMode, ProgramSpec};
 use serde::{Deserialize, Serialize};
 
+use super::json;
+
 /// Raised when a key is made of other parts, or one of them means more: old entries are then not
 /// found any more.
 const VERSION: u32 = 2;
@@ -66,16 +68,14 @@ impl Key {
             model: machine.model.as_deref(),
             cpus: machine.cpus,
         };
-        Key(serde_json::to_string(&parts)
-            .expect("all map keys are strings, so it can be written as JSON"))
+        Key(json(&parts))
     }
 
     /// The same program as policies have it in hand: what it does at barriers, whether its threads
     /// are granted, and what it weighs change what helps it.
     pub(crate) fn in_hand(&self, spec: &ProgramSpec, barrier: BarrierMode) -> Key {
         let (barrier, malleable, weight) = (barrier.name(), spec.malleable, spec.weight);
-        let parts = InHand { program: &self.0, barrier, malleable, weight };
-        Key(serde_json::to_string(&parts).expect("it has no map, so it can be JSON"))
+        Key(json(&InHand { program: &self.0, barrier, malleable, weight }))
     }
 
     /// The parts as one line of JSON.

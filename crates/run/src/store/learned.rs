@@ -11,7 +11,7 @@ use cosched_core::{Actuator, CpuSet, Learned};
 use cosched_policy::SortBy;
 use serde::{Deserialize, Serialize};
 
-use super::{Key, LEARNED, Store, StoreError};
+use super::{Key, LEARNED, Store, StoreError, json};
 
 /// So many runs go by what earlier ones have shown.
 const RUNS: u32 = 9;
@@ -82,9 +82,8 @@ impl Store {
         division: Option<&Division>,
     ) -> Learned {
         let known = |division| {
-            let learned_setting = self.learned_setting(&co_runners(programs, place, division));
-            learned_setting
-                .map_or_else(Learned::default, |learned_setting| learned_setting.trusted())
+            let setting = self.learned_setting(&co_runners(programs, place, division));
+            setting.map_or_else(Learned::default, |setting| setting.trusted())
         };
         let helped = division.and_then(|division| known(Some(division)).groups());
         let of_actuators = known(None);
@@ -101,10 +100,7 @@ impl Store {
         is_new: bool,
     ) -> Result<(), StoreError> {
         let key = co_runners(programs, place, division);
-        let learned_setting =
-            LearnedSetting::after(self.learned_setting(&key).as_ref(), known, is_new);
-        let text =
-            serde_json::to_string(&learned_setting).expect("it has no map, so it can be JSON");
+        let text = json(&LearnedSetting::after(self.learned_setting(&key).as_ref(), known, is_new));
         self.write(LEARNED, &key, &text)?;
         self.learned.insert(key, text);
         Ok(())
@@ -121,8 +117,7 @@ fn co_runners(programs: &[Key], place: usize, division: Option<&Division>) -> St
     let others = programs.iter().enumerate().filter(|(other, _)| *other != place);
     let mut others: Vec<&str> = others.map(|(_, key)| key.as_str()).collect();
     others.sort_unstable();
-    serde_json::to_string(&CoRunnersKey { program: programs[place].as_str(), others, division })
-        .expect("it has no map, so it can be JSON")
+    json(&CoRunnersKey { program: programs[place].as_str(), others, division })
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 use cosched_results::result::MachineDescription;
 use serde::{Deserialize, Serialize};
 
-use super::{MACHINES, Store, StoreError};
+use super::{MACHINES, Store, StoreError, json};
 use crate::ui::say;
 
 /// Raised when a key is made of other parts, or the figures mean something else.
@@ -57,7 +57,7 @@ impl Store {
         machine: &MachineDescription,
         peak: &Peak,
     ) -> Result<(), StoreError> {
-        let text = serde_json::to_string(peak).expect("it has no map, so it can be JSON");
+        let text = json(peak);
         self.write(MACHINES, &key(machine), &text)?;
         self.machines.insert(key(machine), text);
         Ok(())
@@ -65,8 +65,7 @@ impl Store {
 }
 
 fn key(machine: &MachineDescription) -> String {
-    let parts = PeakParts { version: VERSION, model: machine.model.as_deref(), cpus: machine.cpus };
-    serde_json::to_string(&parts).expect("it has no map, so it can be JSON")
+    json(&PeakParts { version: VERSION, model: machine.model.as_deref(), cpus: machine.cpus })
 }
 
 #[cfg(test)]

@@ -131,7 +131,8 @@ fn a_file_that_stays_locked_is_reported_in_the_end() {
     Store::open_at(&file).unwrap();
     let held = Database::open(&file).unwrap();
     let refused = Store::read(file.clone(), Duration::ZERO).unwrap_err();
-    assert!(matches!(&refused, StoreError::Busy { file: busy } if *busy == file), "{refused}");
+    let expected = format!("{}: is in use by another cosched; wait", file.display());
+    assert!(refused.to_string().starts_with(&expected), "{refused}");
     drop(held);
     Store::read(file, Duration::ZERO).unwrap();
 }
@@ -145,13 +146,9 @@ fn a_damaged_file_is_reported_and_left_as_it_is() {
     for content in [b"no database at all".to_vec(), vec![b'x'; 20_000], whole[..100].to_vec(), half]
     {
         fs::write(&file, &content).unwrap();
-        let refused = Store::open_at(&file).unwrap_err();
-        assert!(matches!(refused, StoreError::Damaged { .. }), "{refused}");
-        let message = refused.to_string();
-        assert!(
-            message.contains("profiles.redb") && message.contains("remove the file"),
-            "{message}"
-        );
+        let refused = Store::open_at(&file).unwrap_err().to_string();
+        let parts = ["profiles.redb: is damaged (", "remove the file"];
+        assert!(parts.iter().all(|part| refused.contains(part)), "{refused}");
         assert_eq!(fs::read(&file).unwrap(), content);
     }
 }
@@ -161,7 +158,7 @@ fn an_entry_of_another_form_is_damage_too() {
     let (_folder, file) = place();
     let mut store = Store::open_at(&file).unwrap();
     store.known.insert(key(2).as_str().to_owned(), r#"{"solo":1}"#.into());
-    assert!(matches!(store.get(&key(2)), Err(StoreError::Damaged { .. })));
+    assert!(store.get(&key(2)).unwrap_err().to_string().contains("is damaged"));
 }
 
 #[test]
@@ -194,7 +191,7 @@ fn a_folder_that_cannot_be_made_is_named() {
     fs::write(folder.path().join("in-the-way"), "").unwrap();
     let refused =
         Store::open_at(&folder.path().join("in-the-way/cosched/profiles.redb")).unwrap_err();
-    assert!(matches!(refused, StoreError::Folder { .. }), "{refused}");
+    assert!(refused.to_string().contains("in-the-way/cosched: cannot be made"), "{refused}");
 }
 
 #[test]

@@ -23,13 +23,7 @@ pub(super) fn gigahertz(cpus: &[usize], effort: Effort) -> Result<f64, Failure> 
     let together = Barrier::new(cpus.len());
     let speeds = on_each(cpus, |_| {
         together.wait();
-        let one = |_| {
-            CYCLES_PER_STEP * steps as f64
-                / nanos(|| {
-                    black_box(chain(steps));
-                })
-        };
-        median(&(0..effort.repetitions).map(one).collect::<Vec<f64>>())
+        CYCLES_PER_STEP * steps as f64 / nanos(effort.repetitions, || chain(steps))
     })?;
     Ok(speeds.iter().sum::<f64>() / speeds.len() as f64)
 }
@@ -50,12 +44,7 @@ pub(super) fn smt_share(topology: &Topology, effort: Effort) -> Result<Option<f6
         let together = Barrier::new(on.len());
         let times = on_each(on, |_| {
             together.wait();
-            let one = |_| {
-                nanos(|| {
-                    black_box(chains(steps));
-                })
-            };
-            median(&(0..effort.repetitions).map(one).collect::<Vec<f64>>())
+            nanos(effort.repetitions, || chains(steps))
         })?;
         Ok(times.iter().sum::<f64>() / times.len() as f64)
     };
@@ -67,18 +56,15 @@ pub(super) fn smt_share(topology: &Topology, effort: Effort) -> Result<Option<f6
 pub(crate) fn spin_turn() -> f64 {
     const TURNS: usize = 200_000;
     let value = AtomicU64::new(0);
-    let one = |_| {
-        let time = nanos(|| {
-            for _ in 0..TURNS {
-                if black_box(&value).load(Ordering::Relaxed) != 0 {
-                    break;
-                }
-                spin_loop();
+    let turns = || {
+        for _ in 0..TURNS {
+            if black_box(&value).load(Ordering::Relaxed) != 0 {
+                break;
             }
-        });
-        time / TURNS as f64
+            spin_loop();
+        }
     };
-    median(&(0..9).map(one).collect::<Vec<f64>>())
+    nanos(9, turns) / TURNS as f64
 }
 
 fn chain(steps: usize) -> u64 {
@@ -101,8 +87,12 @@ fn chains(steps: usize) -> [u64; CHAINS] {
     all
 }
 
-fn nanos(work: impl FnOnce()) -> f64 {
-    let since = Instant::now();
-    work();
-    since.elapsed().as_nanos() as f64
+/// The median time of some work.
+fn nanos<T>(repetitions: usize, work: impl Fn() -> T) -> f64 {
+    let one = |_| {
+        let since = Instant::now();
+        black_box(work());
+        since.elapsed().as_nanos() as f64
+    };
+    median(&(0..repetitions).map(one).collect::<Vec<f64>>())
 }
