@@ -29,7 +29,7 @@ use cosched_policy::{
 };
 use cosched_workload::{BarrierMode, ProgramSpec};
 
-pub use choice::Choice;
+pub use choice::Optional;
 use choice::choices;
 use fair::FairChoices;
 use set::SetConstants;
@@ -185,7 +185,7 @@ impl How {
 
     /// Every choice that has an option, with its name. Left out are --grace, which every command
     /// that runs programs supports, and --barrier, which does not depend on the policy.
-    pub fn each(&self) -> impl Iterator<Item = (&'static str, &dyn Choice)> {
+    pub fn each(&self) -> impl Iterator<Item = (&'static str, &dyn Optional)> {
         let measure = self.measure.each().chain(self.measure.shuffle.each());
         measure.chain(self.policy.each()).chain(self.policy.fair.each())
     }

@@ -106,9 +106,9 @@ pub fn folder() -> Result<PathBuf, StoreError> {
 }
 
 fn file() -> Result<PathBuf, StoreError> {
-    let nowhere = "there is no folder for profiles, since neither XDG_DATA_HOME nor HOME is set to \
-                   an absolute path; set one of them to a folder that you may write to, for example \
-                   XDG_DATA_HOME=\"$PWD\"";
+    let nowhere = "there is no folder for profiles, since neither XDG_DATA_HOME nor HOME is set \
+                   to an absolute path; set one of them to a folder that you may write to, for \
+                   example XDG_DATA_HOME=\"$PWD\"";
     place::file().ok_or_else(|| StoreError(nowhere.to_owned()))
 }
 

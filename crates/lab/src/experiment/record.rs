@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::Variant;
 use crate::environment;
-use crate::how::{Choice, How};
+use crate::how::{How, Optional};
 use crate::session::Session;
 use crate::ui::failure::Failure;
 
@@ -204,7 +204,7 @@ impl ExperimentRecord {
 /// How policies and the machine do their work, by the options of the command line.
 fn settings(how: &How) -> impl Iterator<Item = (String, Value)> {
     let choices = how.each().filter(|(option, _)| *option != "set");
-    let others: [(_, &dyn Choice); 2] = [("barrier", &how.waiting), ("grace", &Some(how.grace))];
+    let others: [(_, &dyn Optional); 2] = [("barrier", &how.waiting), ("grace", &Some(how.grace))];
     let options = choices.chain(others);
     let options = options.map(|(option, choice)| (format!("--{option}"), choice.recorded()));
     let set = how.policy.set.iter().map(|(name, value)| (name.to_owned(), json!(value)));

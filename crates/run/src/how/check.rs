@@ -6,7 +6,7 @@ use cosched_policy::{Kind, OptionGroup, Turns};
 
 use cosched_workload::ProgramSpec;
 
-use super::{Choice, How, MeasureChoices};
+use super::{How, MeasureChoices, Optional};
 use crate::ui::failure::Failure;
 
 impl MeasureChoices {

@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use serde_json::{Value, json};
 
 /// What was chosen for an option.
-pub trait Choice {
+pub trait Optional {
     /// Whether the option was given.
     fn is_given(&self) -> bool;
 
@@ -19,7 +19,7 @@ pub trait Choice {
         Self: Sized;
 }
 
-impl<T: Clone + Debug> Choice for Option<T> {
+impl<T: Clone + Debug> Optional for Option<T> {
     fn is_given(&self) -> bool {
         self.is_some()
     }
@@ -34,7 +34,7 @@ impl<T: Clone + Debug> Choice for Option<T> {
     }
 }
 
-impl Choice for bool {
+impl Optional for bool {
     fn is_given(&self) -> bool {
         *self
     }
@@ -65,13 +65,13 @@ macro_rules! choices {
 
         impl $name {
             /// The choices that have options, each with the name of its option.
-            pub fn each(&self) -> impl Iterator<Item = (&'static str, &dyn $crate::how::Choice)> {
-                [$(($option, &self.$field as &dyn $crate::how::Choice)),*].into_iter()
+            pub fn each(&self) -> impl Iterator<Item = (&'static str, &dyn $crate::how::Optional)> {
+                [$(($option, &self.$field as &dyn $crate::how::Optional)),*].into_iter()
             }
 
             /// Each choice, or the one for all where none was made.
             pub(super) fn each_over(&self, all: &$name) -> $name {
-                use $crate::how::Choice as _;
+                use $crate::how::Optional as _;
                 $name {
                     $($field: self.$field.over(&all.$field),)*
                     $($more: self.$more.over(&all.$more),)*

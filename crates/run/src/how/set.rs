@@ -6,7 +6,7 @@ use std::str::FromStr;
 use cosched_policy::{ParamError, Params};
 use serde_json::{Value, json};
 
-use super::Choice;
+use super::Optional;
 
 /// One constant with another value, which fits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,7 +57,7 @@ impl SetConstants {
     }
 }
 
-impl Choice for SetConstants {
+impl Optional for SetConstants {
     fn is_given(&self) -> bool {
         !self.0.is_empty()
     }
