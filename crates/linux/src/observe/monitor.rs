@@ -70,12 +70,13 @@ impl ThreadActivity {
         ThreadActivity::Stopped,
     ];
 
+    /// The waits for another thread.
+    pub(super) const AT_LOCKS: [ThreadActivity; 3] =
+        [ThreadActivity::AtMutex, ThreadActivity::AtCondition, ThreadActivity::AtBarrier];
+
     /// Whether it is a wait for another thread.
-    pub fn is_lock(self) -> bool {
-        matches!(
-            self,
-            ThreadActivity::AtMutex | ThreadActivity::AtCondition | ThreadActivity::AtBarrier
-        )
+    pub(super) fn is_lock(self) -> bool {
+        ThreadActivity::AT_LOCKS.contains(&self)
     }
 }
 
@@ -137,7 +138,7 @@ pub struct LockWait {
 }
 
 /// What a thread has done since it was first seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadUse {
     /// Number of its program, as it was given to [`Monitor::add`].
     pub program: u32,
@@ -178,24 +179,7 @@ pub struct ThreadUse {
 impl ThreadUse {
     /// A thread that has done nothing and has ended: the basis of others, in tests.
     pub fn of_nothing(program: u32, thread: i32) -> ThreadUse {
-        ThreadUse {
-            program,
-            process: 1,
-            thread,
-            now: None,
-            cpu: None,
-            since: Nanos::ZERO,
-            time: [Nanos::ZERO; ACTIVITIES],
-            voluntary: 0,
-            involuntary: 0,
-            preemptions: None,
-            migrations: None,
-            ticks: Ticks::default(),
-            transfers: Transfers::default(),
-            arrivals: [LockArrival::default(); 2],
-            locks: [LockWait::default(); LOCKS],
-            hidden: false,
-        }
+        ThreadUse { program, process: 1, thread, ..ThreadUse::default() }
     }
 
     /// Time in one activity.
@@ -205,11 +189,7 @@ impl ThreadUse {
 
     /// Time at locks of every kind.
     pub fn at_locks(&self) -> Nanos {
-        ThreadActivity::ALL
-            .into_iter()
-            .filter(|activity| activity.is_lock())
-            .map(|a| self.in_activity(a))
-            .sum()
+        ThreadActivity::AT_LOCKS.into_iter().map(|activity| self.in_activity(activity)).sum()
     }
 }
 

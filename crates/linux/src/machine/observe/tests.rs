@@ -66,7 +66,7 @@ fn ticks_are_counted_only_while_they_are_requested() {
     let source = MonitorState::Open(Monitor::sampled(&Proc::default()));
     let mut observer = Observer { source, ..Observer::new(Proc::default()) };
     let counts = |observer: &Observer| match &observer.source {
-        MonitorState::Open(Monitor::Sampled(sampled)) => sampled.counts_ticks(),
+        MonitorState::Open(Monitor::Sampled(sampled)) => sampled.ticks,
         _ => unreachable!(),
     };
     for is_requested in [true, false, true, false] {

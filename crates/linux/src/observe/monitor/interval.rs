@@ -52,8 +52,9 @@ impl ProgramUse {
         if self.hidden {
             return None;
         }
-        let locks = ThreadActivity::ALL.into_iter().filter(|activity| activity.is_lock());
-        self.part(locks.map(|activity| self.time[activity as usize]).sum())
+        self.part(
+            ThreadActivity::AT_LOCKS.map(|activity| self.time[activity as usize]).into_iter().sum(),
+        )
     }
 
     /// The part of all involuntary switches in which a thread of the program took the CPU from a
@@ -85,10 +86,8 @@ impl Intervals {
         for thread in reading {
             let name = (thread.process, thread.thread);
             let before = self.last.get(&name);
-            slices.push(Slice {
-                thread: since(thread, before),
-                is_idle: slept(thread, before, began),
-            });
+            let is_idle = slept(thread, before, began);
+            slices.push(Slice { thread: since(thread, before), is_idle });
             if thread.now.is_some() {
                 next.insert(name, *thread);
             }
@@ -151,26 +150,24 @@ fn since(thread: &ThreadUse, before: Option<&ThreadUse>) -> ThreadUse {
     let mut time = thread.time;
     // An estimate may be corrected downwards, and a number may belong to another thread meanwhile.
     time.iter_mut().zip(before.time).for_each(|(time, before)| *time = time.since(before));
+    let less = u64::saturating_sub;
     ThreadUse {
         time,
-        voluntary: thread.voluntary.saturating_sub(before.voluntary),
-        involuntary: thread.involuntary.saturating_sub(before.involuntary),
+        voluntary: less(thread.voluntary, before.voluntary),
+        involuntary: less(thread.involuntary, before.involuntary),
         preemptions: thread.preemptions.zip(before.preemptions).map(|(now, before)| Preemptions {
-            expired: now.expired.saturating_sub(before.expired),
-            by_sibling: now.by_sibling.saturating_sub(before.by_sibling),
+            expired: less(now.expired, before.expired),
+            by_sibling: less(now.by_sibling, before.by_sibling),
         }),
-        migrations: thread
-            .migrations
-            .zip(before.migrations)
-            .map(|(now, before)| now.saturating_sub(before)),
+        migrations: thread.migrations.zip(before.migrations).map(|(now, before)| less(now, before)),
         transfers: Transfers {
-            all: thread.transfers.all.saturating_sub(before.transfers.all),
-            across: thread.transfers.across.saturating_sub(before.transfers.across),
+            all: less(thread.transfers.all, before.transfers.all),
+            across: less(thread.transfers.across, before.transfers.across),
         },
         locks: thread.locks.map(|lock| lock_since(lock, before)),
         ticks: Ticks {
-            user: thread.ticks.user.saturating_sub(before.ticks.user),
-            kernel: thread.ticks.kernel.saturating_sub(before.ticks.kernel),
+            user: less(thread.ticks.user, before.ticks.user),
+            kernel: less(thread.ticks.kernel, before.ticks.kernel),
         },
         ..*thread
     }
@@ -185,6 +182,7 @@ fn lock_since(now: LockWait, before: &ThreadUse) -> LockWait {
 
 #[cfg(test)]
 mod tests {
+    use super::ThreadActivity::{AtBarrier, AtCondition, AtMutex, Running, Sleeping};
     use super::*;
 
     const MS: u64 = 1_000_000;
@@ -193,7 +191,7 @@ mod tests {
         thread: i32,
         now: ThreadActivity,
         since: u64,
-        time: [(ThreadActivity, u64); 2],
+        time: &[(ThreadActivity, u64)],
     ) -> ThreadUse {
         let mut use_ = ThreadUse {
             now: Some(now),
@@ -203,22 +201,21 @@ mod tests {
             migrations: Some(3),
             ..ThreadUse::of_nothing(0, thread)
         };
-        time.into_iter().for_each(|(activity, ms)| use_.time[activity as usize] = Nanos(ms * MS));
+        time.iter().for_each(|(activity, ms)| use_.time[*activity as usize] = Nanos(ms * MS));
         use_
     }
 
     #[test]
     fn contention_is_the_mean_over_threads_that_do_not_only_sleep() {
-        use ThreadActivity::{AtBarrier, AtCondition, AtMutex, Running};
         let first = [
-            thread(1, AtMutex, 950, [(Running, 400), (AtMutex, 600)]),
-            thread(2, AtBarrier, 900, [(Running, 900), (AtBarrier, 100)]),
-            thread(3, AtCondition, 5, [(Running, 5), (AtCondition, 995)]),
+            thread(1, AtMutex, 950, &[(Running, 400), (AtMutex, 600)]),
+            thread(2, AtBarrier, 900, &[(Running, 900), (AtBarrier, 100)]),
+            thread(3, AtCondition, 5, &[(Running, 5), (AtCondition, 995)]),
         ];
         let second = [
-            thread(1, Running, 1990, [(Running, 600), (AtMutex, 1400)]),
-            thread(2, AtBarrier, 1900, [(Running, 1800), (AtBarrier, 200)]),
-            thread(3, AtCondition, 5, [(Running, 5), (AtCondition, 1995)]),
+            thread(1, Running, 1990, &[(Running, 600), (AtMutex, 1400)]),
+            thread(2, AtBarrier, 1900, &[(Running, 1800), (AtBarrier, 200)]),
+            thread(3, AtCondition, 5, &[(Running, 5), (AtCondition, 1995)]),
         ];
         let mut intervals = Intervals::default();
         intervals.next(&first, Nanos::ZERO);
@@ -235,12 +232,7 @@ mod tests {
     /// Sibling preemption is the share of sibling preemptions in all involuntary switches.
     #[test]
     fn sibling_preemption_is_unknown_if_one_thread_has_no_count() {
-        let known = thread(
-            1,
-            ThreadActivity::Running,
-            0,
-            [(ThreadActivity::Running, 1), (ThreadActivity::AtMutex, 0)],
-        );
+        let known = thread(1, Running, 0, &[(Running, 1)]);
         let slices =
             Intervals::default().next(&[known, ThreadUse { thread: 2, ..known }], Nanos::ZERO);
         assert_eq!(by_program(&slices)[&0].sibling_preemption(), Some(0.4));
@@ -252,23 +244,13 @@ mod tests {
 
     #[test]
     fn a_reused_thread_number_does_not_count_backwards() {
-        let first = thread(
-            1,
-            ThreadActivity::Running,
-            0,
-            [(ThreadActivity::Running, 10), (ThreadActivity::AtMutex, 5)],
-        );
+        let first = thread(1, Running, 0, &[(Running, 10), (AtMutex, 5)]);
         let first = ThreadUse { voluntary: 9, ticks: Ticks { user: 7, kernel: 7 }, ..first };
         let later = ThreadUse {
             involuntary: 1,
             preemptions: Some(Preemptions::default()),
             migrations: Some(0),
-            ..thread(
-                1,
-                ThreadActivity::Running,
-                0,
-                [(ThreadActivity::Running, 2), (ThreadActivity::AtMutex, 0)],
-            )
+            ..thread(1, Running, 0, &[(Running, 2)])
         };
         let mut intervals = Intervals::default();
         intervals.next(&[first], Nanos::ZERO);
@@ -281,42 +263,25 @@ mod tests {
     fn unseen_time_is_no_share_and_makes_no_thread_idle() {
         let unseen = |time| ThreadUse {
             hidden: true,
-            ..thread(
-                1,
-                ThreadActivity::Sleeping,
-                0,
-                [(ThreadActivity::Running, time), (ThreadActivity::Sleeping, time)],
-            )
+            ..thread(1, Sleeping, 0, &[(Running, time), (Sleeping, time)])
         };
         let mut intervals = Intervals::default();
         intervals.next(&[unseen(10)], Nanos::ZERO);
         let slices = intervals.next(&[unseen(30)], Nanos(MS));
         let program = by_program(&slices)[&0];
         assert_eq!((program.idle, program.lock_contention()), (0, None));
-        assert_eq!(program.share(ThreadActivity::AtMutex), None);
-        assert_eq!(program.share(ThreadActivity::Running), Some(0.5));
+        assert_eq!(program.share(AtMutex), None);
+        assert_eq!(program.share(Running), Some(0.5));
     }
+
     #[test]
     fn a_thread_that_ended_counts_in_its_last_interval_only() {
-        let alive = thread(
-            1,
-            ThreadActivity::Running,
-            0,
-            [(ThreadActivity::Running, 10), (ThreadActivity::AtMutex, 0)],
-        );
-        let ended = ThreadUse {
-            now: None,
-            ..thread(
-                1,
-                ThreadActivity::Running,
-                0,
-                [(ThreadActivity::Running, 15), (ThreadActivity::AtMutex, 0)],
-            )
-        };
+        let alive = thread(1, Running, 0, &[(Running, 10)]);
+        let ended = ThreadUse { now: None, ..thread(1, Running, 0, &[(Running, 15)]) };
         let mut intervals = Intervals::default();
         intervals.next(&[alive], Nanos::ZERO);
         let last = intervals.next(&[ended], Nanos::ZERO);
-        assert_eq!(last[0].thread.in_activity(ThreadActivity::Running), Nanos(5 * MS));
+        assert_eq!(last[0].thread.in_activity(Running), Nanos(5 * MS));
         assert!(intervals.next(&[], Nanos::ZERO).is_empty());
     }
 }

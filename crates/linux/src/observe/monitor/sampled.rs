@@ -17,9 +17,7 @@ use std::path::{Path, PathBuf};
 
 use cosched_core::Nanos;
 
-use super::{
-    ACTIVITIES, LOCKS, LockArrival, LockWait, ThreadActivity, ThreadUse, Ticks, Transfers,
-};
+use super::{ACTIVITIES, ThreadActivity, ThreadUse, Ticks};
 use crate::kernel::clock;
 use crate::kernel::files::{self, FileError};
 use crate::kernel::procfs::{Proc, ProcState, status_field};
@@ -45,7 +43,7 @@ pub struct Sampled {
     /// How long the last sample took, nanoseconds.
     took: u64,
     /// Whether the kernel's own ticks of user and kernel time are requested.
-    ticks: bool,
+    pub(crate) ticks: bool,
 }
 
 /// A process that was added.
@@ -59,7 +57,7 @@ struct SampledProcess {
 }
 
 /// A thread, as far as it was observed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct ObservedThread {
     program: u32,
     /// The kernel's accounts when it was first seen, and at the last reading.
@@ -83,7 +81,7 @@ struct ObservedThread {
 }
 
 /// The kernel's own accounts of a thread; times in nanoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Accounts {
     running: u64,
     runnable: u64,
@@ -131,11 +129,6 @@ impl Sampled {
         self.ticks = enabled;
     }
 
-    #[cfg(test)]
-    pub(crate) fn counts_ticks(&self) -> bool {
-        self.ticks
-    }
-
     /// The time from the last sample to the next.
     pub fn period(&self) -> Nanos {
         Nanos(PERIOD.max(self.took * SHARE))
@@ -169,9 +162,10 @@ impl Sampled {
                         } else {
                             gone_is_empty(accounts(&folder))?
                         };
-                        let seen = base
-                            .map(|base| ObservedThread::new(member.program, began, activity, base));
-                        self.threads.extend(seen.map(|seen| ((process, thread), seen)));
+                        if let Some(base) = base {
+                            let seen = ObservedThread::new(member.program, began, activity, base);
+                            self.threads.insert((process, thread), seen);
+                        }
                     }
                 }
             }
@@ -192,7 +186,7 @@ impl Sampled {
         self.members.retain(|pid, member| proc.is_same(*pid, member.start_time).unwrap_or(true));
         let mut processes = self.members.clone();
         for (process, member) in &self.members {
-            for child in self.proc.descendants(*process)? {
+            for child in proc.descendants(*process)? {
                 processes.entry(child).or_insert(*member);
             }
         }
@@ -209,9 +203,9 @@ impl Sampled {
                 seen.account(clock::monotonic(), accounts);
             }
             if self.ticks {
-                let stat = gone_is_empty(self.proc.thread_stat(*process, *thread))?;
-                seen.ticks =
-                    stat.map_or(seen.ticks, |stat| Ticks { user: stat.utime, kernel: stat.stime });
+                if let Some(stat) = gone_is_empty(self.proc.thread_stat(*process, *thread))? {
+                    seen.ticks = Ticks { user: stat.utime, kernel: stat.stime };
+                }
             }
             seen.reported = seen.now.is_none();
             into.push(seen.reported(*process, *thread));
@@ -238,13 +232,7 @@ impl ObservedThread {
             accounted: at,
             now: Some(ThreadActivity::Sleeping),
             since: at,
-            reported: false,
-            looks: [0; ACTIVITIES],
-            answered: 0,
-            denied: 0,
-            hidden: false,
-            asleep: [0; ACTIVITIES],
-            ticks: Ticks::default(),
+            ..ObservedThread::default()
         };
         seen.look(at, activity);
         // The first sample says where it is, but not for how long it has been there.
@@ -280,16 +268,12 @@ impl ObservedThread {
         let asleep = (at - self.accounted)
             .saturating_sub(busy(accounts).saturating_sub(busy(self.accounts)));
         let looks: u64 = self.looks.iter().copied().map(u64::from).sum();
-        let place = self
-            .now
-            .filter(|now| *now != ThreadActivity::Running)
-            .unwrap_or(ThreadActivity::Sleeping);
-        match looks {
-            0 => self.asleep[place as usize] += asleep,
-            _ => {
-                for (time, seen) in self.asleep.iter_mut().zip(self.looks) {
-                    *time += asleep * u64::from(seen) / looks;
-                }
+        if looks == 0 {
+            let place = self.now.filter(|now| *now != ThreadActivity::Running);
+            self.asleep[place.unwrap_or(ThreadActivity::Sleeping) as usize] += asleep;
+        } else {
+            for (time, seen) in self.asleep.iter_mut().zip(self.looks) {
+                *time += asleep * u64::from(seen) / looks;
             }
         }
         (self.accounts, self.accounted, self.looks) = (accounts, at, [0; ACTIVITIES]);
@@ -308,18 +292,13 @@ impl ObservedThread {
             process,
             thread,
             now: self.now,
-            cpu: None,
             since: Nanos(self.since),
             time,
             voluntary: accounts.voluntary,
             involuntary: accounts.involuntary,
-            preemptions: None,
-            migrations: None,
             ticks: self.ticks,
-            transfers: Transfers::default(),
-            arrivals: [LockArrival::default(); 2],
-            locks: [LockWait::default(); LOCKS],
             hidden: self.hidden,
+            ..ThreadUse::default()
         }
     }
 }
