@@ -35,12 +35,9 @@ const WHOLE: usize = libc::PIPE_BUF;
 /// How long to wait where the reader has no room, and asked not to be waited for.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// The pipes between a program and its shim.
-#[derive(Debug, Default)]
-pub(crate) struct Pipes {
-    stdout: Option<Pipe>,
-    stderr: Option<Pipe>,
-}
+/// The pipes between a program and its shim: for its standard output and its standard error.
+#[derive(Debug)]
+pub(crate) struct Pipes([Option<Pipe>; 2]);
 
 #[derive(Debug)]
 struct Pipe {
@@ -52,17 +49,24 @@ struct Pipe {
 impl Pipes {
     /// In cosched: opens those that are needed.
     pub(crate) fn open(labels: &LineLabels) -> io::Result<Pipes> {
-        let pipe = |label: &String| -> io::Result<Pipe> {
-            let (reads, writes) = pipe_with(PipeFlags::CLOEXEC)?;
-            Ok(Pipe { reads, writes, label: label.clone() })
+        Pipes::new(labels, || Ok(pipe_with(PipeFlags::CLOEXEC)?))
+    }
+
+    fn new(
+        labels: &LineLabels,
+        mut ends: impl FnMut() -> io::Result<(OwnedFd, OwnedFd)>,
+    ) -> io::Result<Pipes> {
+        let mut pipe = |label: &Option<String>| -> io::Result<Option<Pipe>> {
+            let Some(label) = label.clone() else { return Ok(None) };
+            let (reads, writes) = ends()?;
+            Ok(Some(Pipe { reads, writes, label }))
         };
-        let open = |label: &Option<String>| label.as_ref().map(pipe).transpose();
-        Ok(Pipes { stdout: open(&labels.stdout)?, stderr: open(&labels.stderr)? })
+        Ok(Pipes([pipe(&labels.stdout)?, pipe(&labels.stderr)?]))
     }
 
     /// Passes them to the shim, with one byte, and the undo log after them.
     pub(crate) fn send(&self, log: Option<&File>, channel: &UnixStream) -> io::Result<()> {
-        let pipes = [&self.stdout, &self.stderr].into_iter().flatten();
+        let pipes = self.0.iter().flatten();
         let ends = pipes.flat_map(|pipe| [pipe.reads.as_fd(), pipe.writes.as_fd()]);
         let ends: Vec<_> = ends.chain(log.map(AsFd::as_fd)).collect();
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(ENDS))];
@@ -99,78 +103,65 @@ impl Pipes {
     /// In the shim: the pipes with these ends.
     pub(crate) fn of(labels: &LineLabels, ends: Vec<OwnedFd>) -> io::Result<Pipes> {
         let mut ends = ends.into_iter();
-        let mut pipe = |label: &String| match (ends.next(), ends.next()) {
-            (Some(reads), Some(writes)) => Ok(Pipe { reads, writes, label: label.clone() }),
-            _ => Err(io::Error::from(ErrorKind::BrokenPipe)),
-        };
-        let stdout = labels.stdout.as_ref().map(&mut pipe).transpose()?;
-        Ok(Pipes { stdout, stderr: labels.stderr.as_ref().map(pipe).transpose()? })
+        Pipes::new(labels, || ends.next().zip(ends.next()).ok_or(ErrorKind::BrokenPipe.into()))
     }
 
     /// In the program's first process, before it executes the command: writes into them from now
     /// on.
     pub(crate) fn write_into(&self) -> io::Result<()> {
-        if let Some(pipe) = &self.stdout {
-            rustix::stdio::dup2_stdout(&pipe.writes)?;
-        }
-        if let Some(pipe) = &self.stderr {
-            rustix::stdio::dup2_stderr(&pipe.writes)?;
-        }
-        Ok(())
+        let [stdout, stderr] = self.0.each_ref().map(|pipe| pipe.as_ref().map(|pipe| &pipe.writes));
+        stdout.map_or(Ok(()), rustix::stdio::dup2_stdout)?;
+        Ok(stderr.map_or(Ok(()), rustix::stdio::dup2_stderr)?)
     }
 
     /// In the shim: passes everything on to its own outputs, until no process can write any more.
     pub(crate) fn pass_on(self) -> io::Result<Vec<JoinHandle<()>>> {
-        let mut threads = Vec::new();
-        let outputs = [
-            (self.stdout, io::stdout().as_fd().try_clone_to_owned()?),
-            (self.stderr, io::stderr().as_fd().try_clone_to_owned()?),
-        ];
-        for (pipe, to) in outputs {
-            let Some(Pipe { reads, writes, label }) = pipe else { continue };
-            drop(writes);
-            let (from, to) = (File::from(reads), File::from(to));
-            threads.push(background::spawn("labels", move || pass_on(from, to, label))?);
-        }
-        Ok(threads)
+        let spare = Spare::of(&self, &[None, None])?;
+        drop(self);
+        spare.0.into_iter().map(PassedOn::begin).collect()
+    }
+}
+
+/// The reading end of a pipe, where to pass on what comes, and the label.
+#[derive(Debug)]
+struct PassedOn(File, File, String);
+
+impl PassedOn {
+    fn begin(self) -> io::Result<JoinHandle<()>> {
+        let PassedOn(from, to, label) = self;
+        background::spawn("labels", move || pass_on(from, to, label))
     }
 }
 
 /// The reading ends that cosched keeps, and where it would pass on what comes.
 #[derive(Debug, Default)]
-pub(crate) struct Spare {
-    outputs: Vec<(OwnedFd, OwnedFd, String)>,
-}
+pub(crate) struct Spare(Vec<PassedOn>);
 
 impl Spare {
     /// Of these pipes, where the outputs go into these files, or where cosched's go.
     pub(crate) fn of(pipes: &Pipes, files: &[Option<File>; 2]) -> io::Result<Spare> {
         let (stdout, stderr) = (io::stdout(), io::stderr());
-        let own = [(&pipes.stdout, stdout.as_fd()), (&pipes.stderr, stderr.as_fd())];
         let mut outputs = Vec::new();
-        for ((pipe, own), file) in own.into_iter().zip(files) {
+        for ((pipe, own), file) in pipes.0.iter().zip([stdout.as_fd(), stderr.as_fd()]).zip(files) {
             let Some(Pipe { reads, label, .. }) = pipe else { continue };
             let to = file.as_ref().map_or(own, File::as_fd).try_clone_to_owned()?;
-            outputs.push((reads.try_clone()?, to, label.clone()));
+            outputs.push(PassedOn(reads.try_clone()?.into(), to.into(), label.clone()));
         }
-        Ok(Spare { outputs })
+        Ok(Spare(outputs))
     }
 
     /// Passes everything on, instead of a killed shim. What cannot be passed on is not read, and
     /// the program's next write fails.
     pub(crate) fn pass_on(self) -> Vec<JoinHandle<()>> {
-        let start = |(from, to, label)| {
-            let (from, to) = (File::from(from), File::from(to));
-            background::spawn("labels", move || pass_on(from, to, label)).ok()
-        };
-        self.outputs.into_iter().filter_map(start).collect()
+        self.0.into_iter().filter_map(|output| output.begin().ok()).collect()
     }
 }
 
 /// Passes on until the end. What has no reader any more is read all the same, so that the program
 /// can go on.
 fn pass_on(mut from: impl Read, mut to: impl Write, label: String) {
-    let (mut lines, mut chunk, mut is_read) = (LabelledLines::new(label), [0; 16 << 10], true);
+    let mut lines = LabelledLines { label, ..LabelledLines::default() };
+    let (mut chunk, mut is_read) = ([0; 16 << 10], true);
     loop {
         let labelled = match from.read(&mut chunk) {
             Ok(0) => break,
@@ -214,6 +205,7 @@ fn write(to: &mut impl Write, mut bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Whole lines from pieces of text, each with the label before it.
+#[derive(Default)]
 struct LabelledLines {
     label: String,
     /// The beginning of a line that has no end yet.
@@ -223,10 +215,6 @@ struct LabelledLines {
 }
 
 impl LabelledLines {
-    fn new(label: String) -> LabelledLines {
-        LabelledLines { label, begun: Vec::new(), returned: false }
-    }
-
     /// The lines that are whole with these bytes. A carriage return ends a line, too: what a
     /// program writes over its own line would else write over the label.
     fn take(&mut self, bytes: &[u8]) -> Vec<u8> {
@@ -268,7 +256,7 @@ mod tests {
     use super::*;
 
     fn labelled(pieces: &[&str]) -> String {
-        let mut lines = LabelledLines::new("a | ".to_owned());
+        let mut lines = LabelledLines { label: "a | ".to_owned(), ..LabelledLines::default() };
         let mut all: Vec<u8> =
             pieces.iter().flat_map(|piece| lines.take(piece.as_bytes())).collect();
         all.extend(lines.rest());

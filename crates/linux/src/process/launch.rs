@@ -1,12 +1,11 @@
 //! Starting programs, each below a [shim](crate::process::shim) of its own.
 //!
-//! A program must not run before its quantum, and nothing may be changed that
-//! is not in the undo log yet. So a start has two halves: [`Launcher::prepare`]
-//! makes the shim, which then waits for its order. Now the caller knows under
-//! which process the program will live, and can log it. [`Prepared::start`] gives the
-//! order. If cosched dies in between, the shim sees it and ends: nothing was started.
-//! The program's first process waits once more, until the caller has logged its number and says so
-//! by [`Launched::is_known`].
+//! A program must not run before its quantum, and nothing may be changed that is not in the undo
+//! log yet. So a start has two halves: [`Launcher::prepare`] makes the shim, which then waits for
+//! its order. Now the caller knows under which process the program will live, and can log it.
+//! [`Prepared::start`] gives the order. If cosched dies in between, the shim ends: nothing was
+//! started. The program's first process waits once more, until the caller has logged its number and
+//! says so by [`Launched::is_known`].
 //!
 //! Its first process begins in the program's cgroup, or joins it, and gets its CPUs before `exec`:
 //! it never sees the machine otherwise, and no thread escapes.
@@ -264,33 +263,28 @@ struct ShimProcess {
 
 /// Those that do not go where cosched's own go.
 fn open_outputs(stdout: &OutputTo, stderr: &OutputTo) -> Result<[Option<File>; 2], LaunchError> {
-    let (first, second) = (open(stdout)?, if stderr == stdout { None } else { open(stderr)? });
-    let second = match (&first, stderr) {
-        (Some((path, file)), stderr) if stderr == stdout => Some(
-            file.try_clone()
-                .map_err(|source| LaunchError::Output { path: path.clone(), source })?,
-        ),
-        _ => second.map(|(_, file)| file),
+    let first = open(stdout).map_err(|source| cannot_open(stdout, source))?;
+    let second = match &first {
+        Some(file) if stderr == stdout => file.try_clone().map(Some),
+        _ => open(stderr),
     };
-    Ok([first.map(|(_, file)| file), second])
+    Ok([first, second.map_err(|source| cannot_open(stderr, source))?])
 }
 
-fn open(output: &OutputTo) -> Result<Option<(PathBuf, File)>, LaunchError> {
-    let (path, append) = match output {
-        OutputTo::Inherit => return Ok(None),
-        OutputTo::Stderr => {
-            let path = PathBuf::from("/dev/stderr");
-            return match io::stderr().as_fd().try_clone_to_owned() {
-                Ok(fd) => Ok(Some((path, File::from(fd)))),
-                Err(source) => Err(LaunchError::Output { path, source }),
-            };
-        }
-        OutputTo::File { path, append } => (path, append),
-    };
-    match open_file(path, *append) {
-        Ok(file) => Ok(Some((path.clone(), file))),
-        Err(source) => Err(LaunchError::Output { path: shown(path), source }),
+fn open(output: &OutputTo) -> io::Result<Option<File>> {
+    match output {
+        OutputTo::Inherit => Ok(None),
+        OutputTo::Stderr => Ok(Some(io::stderr().as_fd().try_clone_to_owned()?.into())),
+        OutputTo::File { path, append } => open_file(path, *append).map(Some),
     }
+}
+
+fn cannot_open(output: &OutputTo, source: io::Error) -> LaunchError {
+    let path = match output {
+        OutputTo::File { path, .. } => shown(path),
+        OutputTo::Inherit | OutputTo::Stderr => PathBuf::from("/dev/stderr"),
+    };
+    LaunchError::Output { path, source }
 }
 
 /// A file in a folder that is held open, by the name that the folder has now.

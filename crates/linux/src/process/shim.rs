@@ -33,8 +33,10 @@ use rustix::thread::{
     CapabilitySet, CapabilitySets, capabilities, capability_is_in_ambient_set, set_capabilities,
 };
 
+use crate::kernel::affinity;
 use crate::kernel::again::again;
 use crate::kernel::clock::{Clock, monotonic};
+use crate::kernel::files;
 use crate::kernel::poll::{Poll, Ready};
 use crate::kernel::procfs::Proc;
 use crate::kernel::signals;
@@ -191,12 +193,12 @@ impl Shim {
         Ok(())
     }
 
-    /// Reports to cosched. If cosched is gone, this is no error here; [`Shim::sleep`] notices it.
-    fn report(&mut self, report: &ShimReport) {
+    fn report(&self, report: &ShimReport) {
         tell(&self.channel, report);
     }
 }
 
+/// Reports to cosched. If cosched is gone, this is no error here; [`Shim::sleep`] notices it.
 fn tell(mut channel: &UnixStream, report: &ShimReport) {
     let mut line = serde_json::to_vec(report).unwrap_or_default();
     line.push(b'\n');
@@ -220,30 +222,27 @@ fn wait_until_known(mut channel: &UnixStream, proc: &Proc) -> io::Result<()> {
     again(|| channel.read_exact(&mut [0]))
 }
 
-/// What passes labelled outputs on.
-type Outputs = Vec<JoinHandle<()>>;
-
-/// Starts the command; returns when it executes its own first instruction.
+/// Starts the command; returns when it executes its own first instruction, with the threads that
+/// pass labelled outputs on.
 fn start(
     order: &LaunchOrder,
     ends: Vec<OwnedFd>,
     channel: &UnixStream,
     proc: &Proc,
-) -> Result<(Pid, Outputs), (StartStep, io::Error)> {
+) -> Result<(Pid, Vec<JoinHandle<()>>), (StartStep, io::Error)> {
     std::env::set_current_dir(&order.cwd).map_err(|error| (StartStep::Directory, error))?;
     let failed = |error| (StartStep::Command, error);
-    let (reader, mut writer) = UnixStream::pair().map_err(failed)?;
+    let (reader, writer) = UnixStream::pair().map_err(failed)?;
     let pipes = Pipes::of(&order.labels, ends).map_err(failed)?;
     // SAFETY: the shim has a single thread.
     match unsafe { fork::into_cgroup(order.born_in.as_deref()) }.map_err(failed)? {
         Forked::Child { born_in } => {
-            let known = wait_until_known(channel, proc);
-            let (step, error) = match known {
+            let (step, error) = match wait_until_known(channel, proc) {
                 Ok(()) => become_the_command(order, born_in, &pipes),
                 Err(error) => (StartStep::Command, error),
             };
             let errno = error.raw_os_error().unwrap_or(libc::EIO);
-            let _ = writer.write_all(&[&[step.to_byte()][..], &errno.to_ne_bytes()].concat());
+            let _ = serde_json::to_writer(&writer, &(step, errno));
             fork::end()
         }
         Forked::Parent { child } => {
@@ -264,9 +263,11 @@ fn start(
 fn hear(mut reader: UnixStream) -> Result<(), (StartStep, io::Error)> {
     let mut all = Vec::new();
     reader.read_to_end(&mut all).map_err(|error| (StartStep::Command, error))?;
-    let Some((step, errno)) = all.split_first() else { return Ok(()) };
-    let errno = errno.try_into().map_or(libc::EIO, i32::from_ne_bytes);
-    Err((StartStep::from_byte(*step), io::Error::from_raw_os_error(errno)))
+    if all.is_empty() {
+        return Ok(());
+    }
+    let (step, errno) = serde_json::from_slice(&all).unwrap_or((StartStep::Command, libc::EIO));
+    Err((step, io::Error::from_raw_os_error(errno)))
 }
 
 /// In the child: executes the command, or returns the error.
@@ -307,11 +308,14 @@ fn prepare(order: &LaunchOrder, born_in: bool) -> Result<(), (StartStep, io::Err
     let own = order.born_in.iter().filter(|_| !born_in).map(|dir| dir.join("cgroup.procs"));
     for procs in own.chain(order.cgroups.iter().cloned()) {
         // 0 means the writing process.
-        crate::kernel::files::write(&procs, "0")
-            .map_err(|error| (StartStep::Cgroup, raw(error.errno())))?;
+        files::write(&procs, "0").map_err(|error| {
+            // Only a number travels from the child to its parent.
+            let errno = error.errno().unwrap_or(libc::EIO);
+            (StartStep::Cgroup, io::Error::from_raw_os_error(errno))
+        })?;
     }
     if let Some(cpus) = &order.cpus {
-        crate::kernel::affinity::set(0, cpus).map_err(|error| (StartStep::Cpus, error.into()))?;
+        affinity::set(0, cpus).map_err(|error| (StartStep::Cpus, error.into()))?;
     }
     if let Some(limit) = order.open_files {
         limit.set().map_err(|error| (StartStep::Command, error.into()))?;
@@ -320,9 +324,4 @@ fn prepare(order: &LaunchOrder, born_in: bool) -> Result<(), (StartStep, io::Err
         rustix::process::setsid().map_err(|error| (StartStep::Session, error.into()))?;
     }
     signals::reset(&order.ignored).map_err(|error| (StartStep::Command, error))
-}
-
-/// Only a number travels from the child to its parent.
-fn raw(errno: Option<i32>) -> io::Error {
-    io::Error::from_raw_os_error(errno.unwrap_or(libc::EIO))
 }

@@ -69,25 +69,6 @@ pub enum StartStep {
     Command,
 }
 
-impl StartStep {
-    const ALL: [StartStep; 6] = [
-        StartStep::Directory,
-        StartStep::Input,
-        StartStep::Cgroup,
-        StartStep::Cpus,
-        StartStep::Session,
-        StartStep::Command,
-    ];
-
-    pub(crate) fn to_byte(self) -> u8 {
-        self as u8
-    }
-
-    pub(crate) fn from_byte(byte: u8) -> StartStep {
-        StartStep::ALL.get(usize::from(byte)).copied().unwrap_or(StartStep::Command)
-    }
-}
-
 /// Why reports could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
@@ -128,19 +109,18 @@ impl Reports {
         let mut chunk = [0; 4096];
         loop {
             match self.channel.read(&mut chunk) {
-                Ok(0) => {
-                    self.closed = true;
-                    break;
-                }
+                Ok(0) => self.closed = true,
                 Ok(n) => self.partial.extend_from_slice(&chunk[..n]),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // A killed shim with unread data in its socket resets the connection.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
-                    self.closed = true;
-                    break;
-                }
-                Err(error) => return Err(error.into()),
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => break,
+                    io::ErrorKind::Interrupted => {}
+                    // A killed shim with unread data in its socket resets the connection.
+                    io::ErrorKind::ConnectionReset => self.closed = true,
+                    _ => return Err(error.into()),
+                },
+            }
+            if self.closed {
+                break;
             }
         }
         let complete =
@@ -177,8 +157,6 @@ fn parse(line: &[u8]) -> Result<ShimReport, ReportError> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
     use super::*;
 
     fn pair() -> (UnixStream, Reports) {
@@ -214,12 +192,5 @@ mod tests {
         let (mut shim, mut reports) = pair();
         shim.write_all(b"hello\n").unwrap();
         assert!(reports.read().unwrap_err().to_string().contains("'hello'"));
-    }
-
-    #[test]
-    fn steps_travel_as_bytes() {
-        for step in StartStep::ALL {
-            assert_eq!(StartStep::from_byte(step.to_byte()), step);
-        }
     }
 }
