@@ -7,4 +7,6 @@ pub mod helper;
 pub(crate) mod labels;
 pub mod launch;
 pub mod shim;
+#[cfg(test)]
+pub(crate) mod testkit;
 pub mod tree;

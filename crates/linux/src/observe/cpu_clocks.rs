@@ -93,18 +93,14 @@ fn read(pid: i32, kind: i32) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
     use super::*;
     use crate::kernel::procfs::Proc;
+    use crate::process::testkit::TestProcess;
 
     #[test]
     fn cpu_time_is_counted_once_and_a_sleeper_has_none() {
-        let proc = Proc::default();
-        let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-        let mut idle = Command::new("sleep").arg("1000").spawn().unwrap();
-        let find = |pid: u32| Process::find(&proc, pid as i32).unwrap();
-        let (busy_one, idle_one) = (find(busy.id()), find(idle.id()));
+        let (mut busy, idle) = (TestProcess::shell("while :; do :; done"), TestProcess::idle());
+        let (busy_one, idle_one) = (busy.process(), idle.process());
         let (mut of_busy, mut of_idle) = (CpuClocks::default(), CpuClocks::default());
         of_idle.next(&[idle_one]);
         of_busy.next(&[busy_one]);
@@ -121,10 +117,7 @@ mod tests {
         // `sleep` may not have been asleep yet at the first sample.
         of_idle.next(&[idle_one]);
         assert_eq!(of_idle.next(&[idle_one]).all, Nanos::ZERO);
-        busy.kill().unwrap();
-        busy.wait().unwrap();
-        idle.kill().unwrap();
-        idle.wait().unwrap();
+        busy.end();
         assert_eq!(of_busy.next(&[busy_one]), Computed::default());
     }
 

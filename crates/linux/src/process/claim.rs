@@ -106,28 +106,26 @@ fn open(of: Of, process: Process, proc: &Proc) -> Option<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::testkit::TestProcess;
 
     #[test]
     fn a_process_is_claimed_once_at_a_time() {
-        let proc = Proc::default();
-        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
-        let process = Process::find(&proc, child.id() as i32).unwrap();
+        let (proc, mut child) = (Proc::default(), TestProcess::idle());
+        let process = child.process();
         assert!(!Claim::is_taken(Of::Tree, process, &proc));
         let claim = Claim::take(Of::Tree, process, &proc).unwrap();
         assert!(claim.is_some() && Claim::is_taken(Of::Tree, process, &proc));
         assert!(Claim::take(Of::Tree, process, &proc).is_err());
         drop(claim);
         assert!(!Claim::is_taken(Of::Tree, process, &proc));
-        child.kill().unwrap();
-        child.wait().unwrap();
+        child.end();
         assert!(Claim::take(Of::Tree, process, &proc).unwrap().is_none());
     }
 
     #[test]
     fn children_are_claimed_with_their_parent_unless_released() {
-        let proc = Proc::default();
-        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
-        let process = Process::find(&proc, child.id() as i32).unwrap();
+        let (proc, child) = (Proc::default(), TestProcess::idle());
+        let process = child.process();
         let own = Process::find(&proc, std::process::id() as i32).unwrap();
         let is_taken = || Claim::is_taken_by_parent(process, own, &proc);
         assert!(!is_taken());
@@ -139,15 +137,12 @@ mod tests {
         assert!(is_taken());
         drop(claim);
         assert!(!is_taken());
-        child.kill().unwrap();
-        child.wait().unwrap();
     }
 
     #[test]
     fn a_released_child_is_free_also_while_claims_are_given_up() {
-        let proc = Proc::default();
-        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
-        let process = Process::find(&proc, child.id() as i32).unwrap();
+        let (proc, child) = (Proc::default(), TestProcess::idle());
+        let process = child.process();
         for _ in 0..100 {
             let claim = Claim::take(Of::Children, process, &proc).unwrap();
             let release = Claim::take(Of::Release, process, &proc).unwrap();
@@ -161,15 +156,12 @@ mod tests {
                 }
             });
         }
-        child.kill().unwrap();
-        child.wait().unwrap();
     }
 
     #[test]
     fn a_lock_that_no_cosched_can_hold_is_not_believed() {
-        let proc = Proc::default();
-        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
-        let process = Process::find(&proc, child.id() as i32).unwrap();
+        let (proc, child) = (Proc::default(), TestProcess::idle());
+        let process = child.process();
         // The process that takes it ends, and the shell keeps it.
         let script = "exec 9<\"$0\"; flock 9; read line";
         let environ = proc.folder(process.pid).join("environ");
@@ -192,7 +184,5 @@ mod tests {
         assert!(Claim::take(Of::Tree, process, &proc).unwrap().is_none());
         drop(shell.stdin.take());
         shell.wait().unwrap();
-        child.kill().unwrap();
-        child.wait().unwrap();
     }
 }

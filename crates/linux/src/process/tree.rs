@@ -289,19 +289,18 @@ fn descends_from(proc: &Proc, pid: i32, root: i32) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::process::ExitStatusExt;
-    use std::process::Command;
 
     use super::*;
+    use crate::process::testkit::TestProcess;
 
     #[test]
     fn a_process_with_a_reused_number_gets_no_signal() {
-        let proc = Proc::default();
-        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
-        let right = Process::find(&proc, child.id() as i32).unwrap();
+        let (proc, mut child) = (Proc::default(), TestProcess::idle());
+        let right = child.process();
         let wrong = Process { start_time: right.start_time + 1, ..right };
         assert_eq!(wrong.signal(&proc, Signal::KILL), Ok(false));
         assert_eq!(right.signal(&proc, Signal::TERM), Ok(true));
-        assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGTERM));
+        assert_eq!(child.wait().signal(), Some(libc::SIGTERM));
         assert_eq!(right.signal(&proc, Signal::TERM), Ok(false));
     }
 
@@ -309,9 +308,8 @@ mod tests {
     #[test]
     fn a_process_that_cannot_be_read_is_not_taken_for_ended() {
         let root = tempfile::tempdir().unwrap();
-        let proc = Proc::new(root.path());
-        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
-        let pid = child.id() as i32;
+        let (proc, child) = (Proc::new(root.path()), TestProcess::idle());
+        let pid = child.pid();
         let process = Process { pid, start_time: 77 };
         let tree = Tree { main: Some(process), ..Tree::default() };
         assert!(!process.is_there(&proc));
@@ -324,8 +322,6 @@ mod tests {
         assert_eq!(process.signal(&proc, Signal::KILL), Err(Errno::ISDIR));
         let (members, lack) = tree.read_members(&proc);
         assert_eq!((members, lack.and_then(|e| e.errno())), (Vec::new(), Some(libc::EISDIR)));
-        child.kill().unwrap();
-        child.wait().unwrap();
     }
 
     #[test]
@@ -373,56 +369,35 @@ mod tests {
 
     #[test]
     fn members_below_the_shim_are_found_and_no_others() {
-        let proc = Proc::default();
-        let mut shell = Command::new("sh").args(["-c", "sleep 1000 & wait"]).spawn().unwrap();
-        let find = |pid: u32| Process::find(&proc, pid as i32).unwrap();
-        let tree = Tree { shim: Some(find(shell.id())), ..Tree::default() };
-        let child = loop {
-            match tree.members(&proc).first() {
-                Some(child) => break *child,
-                None => std::thread::yield_now(),
-            }
-        };
+        let (proc, mut shell) = (Proc::default(), TestProcess::parent_of(1));
+        let tree = Tree { shim: Some(shell.process()), ..Tree::default() };
+        let [child] = tree.members(&proc)[..] else { panic!("it has one child") };
         assert!(tree.has(&proc, child.pid));
-        for other in [shell.id() as i32, std::process::id() as i32, 1, i32::MAX] {
+        for other in [shell.pid(), std::process::id() as i32, 1, i32::MAX] {
             assert!(!tree.has(&proc, other), "{other}");
         }
         child.signal(&proc, Signal::KILL).unwrap();
-        shell.wait().unwrap();
+        shell.wait();
         assert!(!tree.has(&proc, child.pid));
     }
 
     #[test]
     fn orphans_count_once_with_their_descendants() {
-        let proc = Proc::default();
-        let start = || Command::new("sh").args(["-c", "sleep 1000 & wait"]).spawn().unwrap();
-        let mut shells = [start(), start()];
-        let [main, orphan] =
-            [0, 1].map(|i: usize| Process::find(&proc, shells[i].id() as i32).unwrap());
+        let (proc, mut shells) = (Proc::default(), [1, 1].map(TestProcess::parent_of));
+        let [main, orphan] = shells.each_ref().map(TestProcess::process);
         let tree = Tree { main: Some(main), orphans: vec![orphan, main], ..Tree::default() };
-        while tree.members(&proc).len() < 4 {
-            std::thread::yield_now();
-        }
         assert_eq!(tree.signal(&proc, Signal::KILL, &[]), Ok(4));
-        for shell in &mut shells {
-            shell.wait().unwrap();
-        }
+        shells.iter_mut().for_each(|shell| _ = shell.wait());
         assert_eq!(tree.members(&proc), []);
     }
 
     #[test]
     fn all_processes_of_a_tree_but_the_excepted_get_the_signal() {
-        let proc = Proc::default();
-        let mut shell =
-            Command::new("sh").args(["-c", "sleep 1000 & sleep 1000 & wait"]).spawn().unwrap();
-        let main = Process::find(&proc, shell.id() as i32).unwrap();
-        let tree = Tree { main: Some(main), ..Tree::default() };
-        while tree.members(&proc).len() < 3 {
-            std::thread::yield_now();
-        }
+        let (proc, mut shell) = (Proc::default(), TestProcess::parent_of(2));
+        let (main, tree) = (shell.process(), shell.tree());
         let spared = tree.members(&proc).into_iter().find(|process| *process != main).unwrap();
         assert_eq!(tree.signal(&proc, Signal::KILL, &[spared]), Ok(2));
-        shell.wait().unwrap();
+        shell.wait();
         assert_eq!(spared.signal(&proc, Signal::KILL), Ok(true));
     }
 }

@@ -156,40 +156,8 @@ pub(crate) fn may_change_any(proc: &Proc, pid: i32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::process::{Child, Command};
-
     use super::*;
-
-    struct Sleeper(Child);
-
-    impl Sleeper {
-        fn start() -> Sleeper {
-            Sleeper(Command::new("sh").args(["-c", "sleep 1000 & wait"]).spawn().unwrap())
-        }
-
-        fn pid(&self) -> i32 {
-            self.0.id() as i32
-        }
-
-        /// The process below the shell.
-        fn below(&self) -> i32 {
-            loop {
-                if let [child] = Proc::default().children(self.pid()).unwrap()[..] {
-                    return child;
-                }
-                std::thread::yield_now();
-            }
-        }
-    }
-
-    impl Drop for Sleeper {
-        fn drop(&mut self) {
-            let proc = Proc::default();
-            let tree = Tree { main: Process::find(&proc, self.pid()).ok(), ..Tree::default() };
-            let _ = tree.signal(&proc, rustix::process::Signal::KILL, &[]);
-            let _ = self.0.wait();
-        }
-    }
+    use crate::process::testkit::TestProcess;
 
     fn refused(pids: &[i32]) -> (i32, Unattachable) {
         attachable(&Proc::default(), pids, &[]).unwrap_err()
@@ -221,8 +189,8 @@ mod tests {
 
     #[test]
     fn a_process_twice_or_with_its_descendant_is_refused() {
-        let sleeper = Sleeper::start();
-        let (pid, below) = (sleeper.pid(), sleeper.below());
+        let parent = TestProcess::parent_of(1);
+        let (pid, below) = (parent.pid(), Proc::default().children(parent.pid()).unwrap()[0]);
         assert_eq!(refused(&[pid, pid]), (pid, Unattachable::Repeated));
         assert_eq!(refused(&[pid, below]), (below, Unattachable::Twice { above: pid }));
         assert_eq!(refused(&[below, pid]), (below, Unattachable::Twice { above: pid }));

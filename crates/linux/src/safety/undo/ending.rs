@@ -32,34 +32,26 @@ fn is_ending(owner: Process, is_held: impl Fn() -> bool, proc: &Proc) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::process::{Child, Command};
-
     use super::*;
     use crate::cgroup::live;
-
-    /// A child of this process that is killed, and not waited for.
-    fn killed() -> (Child, Process) {
-        let proc = Proc::default();
-        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
-        let process = Process::find(&proc, child.id() as i32).unwrap();
-        child.kill().unwrap();
-        while process.look(&proc).is_some() {
-            std::thread::yield_now();
-        }
-        (child, process)
-    }
+    use crate::process::testkit::TestProcess;
 
     #[test]
     fn a_cosched_that_lives_or_has_ended_is_not_ending() {
         let proc = Proc::default();
         let own = Process::find(&proc, std::process::id() as i32).unwrap();
         assert!(!is_ending(own, || true, &proc));
-        let (mut child, ended) = killed();
+        let mut child = TestProcess::idle();
+        let ended = child.process();
+        child.kill();
+        while ended.look(&proc).is_some() {
+            std::thread::yield_now();
+        }
         assert!(is_ending(ended, || true, &proc), "another process holds its log open");
         assert!(!is_ending(ended, || false, &proc));
         let other = Process { start_time: ended.start_time + 1, ..ended };
         assert!(!is_ending(other, || true, &proc), "a later process has its number");
-        child.wait().unwrap();
+        child.wait();
         assert!(!is_ending(ended, || true, &proc));
     }
 

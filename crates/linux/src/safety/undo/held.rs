@@ -151,17 +151,15 @@ impl AttachLock {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
     use super::*;
+    use crate::process::testkit::TestProcess;
 
     #[test]
     fn a_program_is_held_until_its_changes_are_undone() {
         let (folder, proc) = (tempfile::tempdir().unwrap(), Proc::default());
-        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
-        let (pid, program) = (child.id() as i32, ProgramId::first(3));
+        let (child, program) = (TestProcess::idle(), ProgramId::first(3));
         let mut log = Log::create(folder.path(), &proc).unwrap();
-        let process = Process::find(&proc, pid).unwrap();
+        let (pid, process) = (child.pid(), child.process());
         log.note(Record::Main { program, process }).unwrap();
         std::fs::write(folder.path().join("2147483647-5-1.undo"), "").unwrap();
         let all = || Held::all(folder.path(), &proc).unwrap();
@@ -177,7 +175,5 @@ mod tests {
         assert_eq!((held.owed(&proc).unwrap(), all().len()), (vec![], 0));
         log.delete().unwrap();
         assert_eq!(held.owed(&proc).unwrap(), []);
-        child.kill().unwrap();
-        child.wait().unwrap();
     }
 }

@@ -401,18 +401,11 @@ fn is_starting(tree: &Tree, proc: &Proc) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::process::{Child, Command};
-
     use cosched_core::ProgramId;
 
     use super::*;
+    use crate::process::testkit::TestProcess;
     use crate::safety::undo::Record;
-
-    fn sleep(proc: &Proc) -> (Child, Process) {
-        let child = Command::new("sleep").arg("1000").spawn().unwrap();
-        let process = Process::find(proc, child.id() as i32).unwrap();
-        (child, process)
-    }
 
     /// Otherwise its log would be removed, and it would stay stopped.
     #[test]
@@ -447,12 +440,8 @@ mod tests {
     #[test]
     fn undoing_continues_children_first_and_each_process_once() {
         let proc = Proc::default();
-        let mut shell = Command::new("sh").args(["-c", "sleep 1000 & wait"]).spawn().unwrap();
-        let main = Process::find(&proc, shell.id() as i32).unwrap();
-        let tree = Tree { main: Some(main), ..Tree::default() };
-        while tree.members(&proc).len() < 2 {
-            std::thread::yield_now();
-        }
+        let mut shell = TestProcess::parent_of(1);
+        let (main, tree) = (shell.process(), shell.tree());
         let (others, mut continued) = (HashSet::new(), HashSet::new());
         let mut work = Work::begin(&mut continued, &proc);
         let members = work.children_first(&tree);
@@ -468,27 +457,25 @@ mod tests {
         let mut again = Work::begin(&mut continued, &proc);
         assert!(!again.resume(child, &others) && is_stopped());
         assert_eq!(tree.signal(&proc, Signal::KILL, &[]), Ok(2));
-        shell.wait().unwrap();
+        shell.wait();
     }
 
     /// Otherwise undoing would last as long as a program starts one process after another.
     #[test]
     fn a_process_born_since_needs_no_further_round() {
         let (proc, others) = (Proc::default(), HashSet::new());
-        let (mut first, older) = sleep(&proc);
+        let first = TestProcess::idle();
+        let older = first.process();
         let mut continued = HashSet::new();
         let mut work = Work::begin(&mut continued, &proc);
         while ticks_since_boot() <= work.began {
             std::thread::yield_now();
         }
-        let (mut second, newborn) = sleep(&proc);
+        let second = TestProcess::idle();
+        let newborn = second.process();
         assert!(work.resume(older, &others), "its stop may not have taken effect yet");
         assert!(!work.resume(newborn, &others));
         assert!(work.continued.contains(&newborn), "it is continued nevertheless");
         assert!(!work.resume(older, &others), "it was continued before");
-        for child in [&mut first, &mut second] {
-            child.kill().unwrap();
-            child.wait().unwrap();
-        }
     }
 }
