@@ -4,7 +4,6 @@
 //! A request never waits, and is not answered here: the [undo log](crate::safety::undo) shows when
 //! it is done. The scheduling thread sleeps as long as there is no request.
 
-use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Mutex;
@@ -14,17 +13,10 @@ use rustix::event::{EventfdFlags, eventfd};
 /// More than users request at once; any further request is dropped.
 const MOST: usize = 1024;
 
-/// What users request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UserRequest {
-    /// Detach the program that this process belongs to.
-    Detach(i32),
-}
-
-/// The box with requests.
+/// The box with requests to detach programs, each named by one of its processes.
 #[derive(Debug)]
 pub struct UserRequests {
-    waiting: Mutex<VecDeque<UserRequest>>,
+    waiting: Mutex<Vec<i32>>,
     bell: OwnedFd,
 }
 
@@ -35,14 +27,14 @@ impl UserRequests {
     /// When the process cannot open another file.
     pub fn new() -> io::Result<UserRequests> {
         let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
-        Ok(UserRequests { waiting: Mutex::new(VecDeque::new()), bell })
+        Ok(UserRequests { waiting: Mutex::default(), bell })
     }
 
-    /// Adds a request.
-    pub fn put(&self, request: UserRequest) {
+    /// Adds a request to detach the program that this process belongs to.
+    pub fn put(&self, process: i32) {
         if let Ok(mut waiting) = self.waiting.lock() {
             if waiting.len() < MOST {
-                waiting.push_back(request);
+                waiting.push(process);
             }
         }
         // The write can only fail while the bell rings already.
@@ -50,9 +42,9 @@ impl UserRequests {
     }
 
     /// Takes all requests out, and stops the bell.
-    pub fn take(&self) -> Vec<UserRequest> {
+    pub fn take(&self) -> Vec<i32> {
         let _ = rustix::io::read(&self.bell, &mut [0u8; 8]);
-        self.waiting.lock().map(|mut waiting| waiting.drain(..).collect()).unwrap_or_default()
+        self.waiting.lock().map(|mut waiting| std::mem::take(&mut *waiting)).unwrap_or_default()
     }
 }
 
@@ -70,9 +62,9 @@ mod tests {
     #[test]
     fn requests_are_taken_once_and_in_order() {
         let user_requests = UserRequests::new().unwrap();
-        user_requests.put(UserRequest::Detach(1));
-        user_requests.put(UserRequest::Detach(2));
-        assert_eq!(user_requests.take(), [UserRequest::Detach(1), UserRequest::Detach(2)]);
-        assert_eq!(user_requests.take(), []);
+        user_requests.put(1);
+        user_requests.put(2);
+        assert_eq!(user_requests.take(), [1, 2]);
+        assert!(user_requests.take().is_empty());
     }
 }

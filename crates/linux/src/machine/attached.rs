@@ -24,7 +24,6 @@ use rustix::process::{
 
 use super::program::{CommandEnd, Live, Parent};
 use super::{Job, Linux, MachineError, Origin, key};
-use crate::clients::user_requests::UserRequest;
 use crate::hook::HookServer;
 use crate::kernel::procfs::Proc;
 use crate::kernel::{sched_attr, signals};
@@ -212,8 +211,8 @@ impl Linux {
     }
 
     pub(super) fn hear_user_requests(&mut self) {
-        let Some(user_requests) = &self.config.user_requests else { return };
-        for UserRequest::Detach(pid) in user_requests.take() {
+        let requests = self.config.user_requests.as_ref();
+        for pid in requests.map(|requests| requests.take()).unwrap_or_default() {
             let has = |live: &&Live| {
                 live.tree.members(&self.proc).iter().any(|process| process.pid == pid)
             };

@@ -5,7 +5,6 @@
 //! requests. There is no answer: that a program was released is seen in the undo log, which tells
 //! it even if cosched dies meanwhile.
 
-use cosched_linux::clients::user_requests::UserRequest;
 use serde::{Deserialize, Serialize};
 
 const SCHEMA: &str = "cosched-request/1";
@@ -33,15 +32,16 @@ impl WrittenRequest {
     }
 }
 
-/// Takes whole requests out of what was received; what is too long for one is thrown away.
-pub(super) fn take(received: &mut Vec<u8>) -> Vec<UserRequest> {
+/// Takes whole requests out of what was received, and returns the processes that they name; what is
+/// too long for one is thrown away.
+pub(super) fn take(received: &mut Vec<u8>) -> Vec<i32> {
     let mut requests = Vec::new();
     while let Some(end) = received.iter().position(|byte| *byte == b'\n') {
         let line: Vec<u8> = received.drain(..=end).collect();
         let request = serde_json::from_slice::<WrittenRequest>(&line).ok();
         let known =
             request.filter(|request| [SCHEMA, EARLIER_SCHEMA].contains(&request.schema.as_str()));
-        requests.extend(known.map(|request| UserRequest::Detach(request.detach)));
+        requests.extend(known.map(|request| request.detach));
     }
     if received.len() > LONGEST {
         received.clear();
@@ -64,9 +64,9 @@ mod tests {
             + &WrittenRequest::detach(8).line();
         let mut received = text.into_bytes();
         let rest = received.split_off(received.len() - 5);
-        assert_eq!(take(&mut received), [7, 6].map(UserRequest::Detach));
+        assert_eq!(take(&mut received), [7, 6]);
         received.extend(rest);
-        assert_eq!(take(&mut received), [UserRequest::Detach(8)]);
+        assert_eq!(take(&mut received), [8]);
         assert!(received.is_empty());
     }
 
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn a_client_without_line_end_takes_no_memory() {
         let mut received = vec![b'x'; LONGEST + 1];
-        assert_eq!(take(&mut received), []);
+        assert!(take(&mut received).is_empty());
         assert!(received.is_empty());
     }
 }
