@@ -3,7 +3,7 @@
 pub mod barrier_stats;
 pub mod counters;
 pub(crate) mod cpu_clocks;
-pub mod dependencies;
+pub(crate) mod dependencies;
 pub mod monitor;
 pub mod pointers;
 pub(crate) mod run_delays;

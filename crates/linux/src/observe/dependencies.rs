@@ -34,28 +34,24 @@ use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, makedev, statx};
 use crate::kernel::files::{self, FileError};
 use crate::kernel::procfs::{Fd, Proc};
 
-pub use groups::groups;
-pub use locks::contended_locks;
+pub(crate) use groups::groups;
+pub(crate) use locks::contended_locks;
 use sockets::{Contacts, ProgramSockets};
-pub use tables::Tables;
+pub(crate) use tables::Tables;
 use terminals::Terminals;
 
 /// What all programs were given: names as in `/proc/PID/fd`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HandedOut(BTreeSet<String>);
+pub(crate) struct HandedOut(BTreeSet<String>);
 
 impl HandedOut {
     /// Everything that a process, usually the caller, holds now: whatever it passes on is then
     /// known.
-    ///
-    /// # Errors
-    /// When its files cannot be listed.
-    pub fn held_by(proc: &Proc, pid: i32) -> Result<HandedOut, FileError> {
+    pub(crate) fn held_by(proc: &Proc, pid: i32) -> Result<HandedOut, FileError> {
         Ok(proc.fds(pid)?.into_iter().map(|fd| fd.target).collect())
     }
 
-    /// Adds one more.
-    pub fn insert(&mut self, target: impl Into<String>) {
+    pub(crate) fn insert(&mut self, target: impl Into<String>) {
         self.0.insert(target.into());
     }
 }
@@ -68,10 +64,9 @@ impl FromIterator<String> for HandedOut {
 
 /// Something that two programs can hold in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SharedKey {
+pub(crate) enum SharedKey {
     /// A pipe without a name, by inode number.
     Pipe(u64),
-    /// A named pipe.
     Fifo(FileId),
     /// A named pipe that is being opened, without further details. It may be any named pipe that is
     /// being opened.
@@ -84,35 +79,31 @@ pub enum SharedKey {
     LockedFile(FileId),
 }
 
-/// The identity of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FileId {
-    /// The file system's device number.
-    pub device: u64,
-    /// The inode number.
-    pub inode: u64,
+pub(crate) struct FileId {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
 }
 
 /// What was found about one program: its IPC dependencies and freeze blockers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Dependencies {
-    /// It has a GPU device open.
-    pub holds_gpu: bool,
+pub(crate) struct Dependencies {
+    pub(crate) holds_gpu: bool,
     /// It waits for connections of other programs: one is connected, or knows the address.
-    pub listens: bool,
+    pub(crate) listens: bool,
     /// It waits for connections, so far only of its own processes.
-    pub listens_within: bool,
+    pub(crate) listens_within: bool,
     /// It has a terminal open that it was not given, and did not make for its own processes.
-    pub holds_terminal: bool,
+    pub(crate) holds_terminal: bool,
     /// What it may share with other programs.
-    pub shared: BTreeSet<SharedKey>,
+    pub(crate) shared: BTreeSet<SharedKey>,
     /// Its processes with files that the caller may not see.
-    pub unseen: Vec<i32>,
+    pub(crate) unseen: Vec<i32>,
 }
 
 impl Dependencies {
     /// Why the program should be left running unless the user says otherwise, if there is a reason.
-    pub fn forbid_freezing(&self) -> Option<Refusal> {
+    pub(crate) fn forbid_freezing(&self) -> Option<Refusal> {
         let reasons = [
             (self.holds_gpu, Refusal::HoldsGpu),
             (self.listens, Refusal::Listens),
@@ -154,10 +145,7 @@ impl Dependencies {
 /// Finds out what the processes of one program hold. Processes that end meanwhile are skipped.
 /// `others` returns the processes of all other programs that run under cosched. `tables` are those
 /// that were just read for other programs.
-///
-/// # Errors
-/// When `/proc` cannot be read.
-pub fn inspect(
+pub(crate) fn inspect(
     proc: &Proc,
     pids: &[i32],
     others: &dyn Fn() -> Vec<i32>,
@@ -201,7 +189,6 @@ fn serves_others(
     Ok(strangers.any(|one| one.inode.is_none_or(|inode| !held_by_others.contains(&inode))))
 }
 
-/// What the processes hold now.
 fn look(
     proc: &Proc,
     pids: &[i32],

@@ -11,7 +11,7 @@ use super::{Dependencies, SharedKey};
 
 /// The group of each program, numbered from 0 in the order of their first programs; `None` for a
 /// program that shares with no other.
-pub fn groups(programs: &[Dependencies]) -> Vec<Option<GroupId>> {
+pub(crate) fn groups(programs: &[Dependencies]) -> Vec<Option<GroupId>> {
     let mut parents: Vec<usize> = (0..programs.len()).collect();
     let mut holders = BTreeMap::<SharedKey, usize>::new();
     for (program, dependencies) in programs.iter().enumerate() {

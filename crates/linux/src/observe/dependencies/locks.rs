@@ -16,10 +16,9 @@ use crate::kernel::procfs::Proc;
 
 /// The file locks for which a process waits: by process, the locks that it holds or waits for.
 /// Empty where the caller may not read the list.
-///
-/// # Errors
-/// When the list of locks is there and cannot be read for another reason.
-pub fn contended_locks(proc: &Proc) -> Result<BTreeMap<i32, BTreeSet<SharedKey>>, FileError> {
+pub(crate) fn contended_locks(
+    proc: &Proc,
+) -> Result<BTreeMap<i32, BTreeSet<SharedKey>>, FileError> {
     Ok(contended(&file_locks::all(proc)?))
 }
 

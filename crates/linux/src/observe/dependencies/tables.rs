@@ -16,7 +16,6 @@ use crate::kernel::files::{self, FileError};
 /// The flag of a UNIX socket that accepts connections.
 const UNIX_ACCEPTS: u32 = 0x1_0000;
 
-/// A UNIX socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UnixSocket {
     pub accepts: bool,
@@ -27,7 +26,6 @@ pub(super) struct UnixSocket {
 /// One end of a TCP connection.
 pub(super) type TcpEndpoint = (IpAddr, u16);
 
-/// The state of a TCP socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TcpState {
     Listens,
@@ -37,7 +35,6 @@ pub(super) enum TcpState {
     Other,
 }
 
-/// A TCP socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TcpSocket {
     pub local: TcpEndpoint,
@@ -49,7 +46,7 @@ pub(super) struct TcpSocket {
 
 /// The tables that were read, by network namespace: each once.
 #[derive(Debug, Default)]
-pub struct Tables(BTreeMap<String, Network>);
+pub(crate) struct Tables(BTreeMap<String, Network>);
 
 /// The tables of one network namespace, as far as they were needed.
 #[derive(Debug, Default)]
@@ -62,9 +59,6 @@ pub(super) struct Network {
 impl Tables {
     /// Reads what is needed about these sockets. The process with this folder of `/proc` holds
     /// them.
-    ///
-    /// # Errors
-    /// When a table is there and cannot be read.
     pub(super) fn read(&mut self, held: &BTreeSet<u64>, folder: &Path) -> Result<(), FileError> {
         let (net, network) = (folder.join("net"), self.0.entry(network_of(folder)).or_default());
         for (i, table) in ["unix", "tcp", "tcp6"].into_iter().enumerate() {
@@ -83,7 +77,6 @@ impl Tables {
         Ok(())
     }
 
-    /// What was read of this namespace.
     pub(super) fn of(&self, namespace: &str) -> Option<&Network> {
         self.0.get(namespace)
     }
