@@ -131,14 +131,13 @@ impl Recovered {
         self.sentinels_continued += stopped.iter().filter(continued).count();
         self.sockets_removed +=
             folders.iter().map(|folder| live::remove_left(folder, proc)).sum::<usize>();
-        for one in held_up.into_iter().filter(|one| is_new(&one.path)) {
+        for one in held_up.into_iter().filter(|one| is_new(&one.log.path)) {
             say(format_args!(
                 "the sentinel of a killed run, process {}, is stopped or frozen, and was killed; \
                  what it had to undo is undone here",
                 one.sentinel.pid
             ));
-            let path = one.path.clone();
-            self.undo(&path, one.journal(proc), proc, || one.forget(), || one.set_aside());
+            self.undo_kept(&one.log, proc);
             one.remove_place();
         }
         for folder in folders {
@@ -153,9 +152,8 @@ impl Recovered {
             }
         }
         for kept in undo::kept_by_shims(proc) {
-            let path = kept.path.clone();
-            if is_new(&path) {
-                self.undo(&path, kept.journal(proc), proc, || kept.forget(), || kept.set_aside());
+            if is_new(&kept.path) {
+                self.undo_kept(&kept, proc);
             }
         }
         for lost in lost_groups(possible, proc).into_iter().filter(|lost| is_new(&lost.log)) {
@@ -240,6 +238,10 @@ impl Recovered {
             ));
             self.is_complete = false;
         }
+    }
+
+    fn undo_kept(&mut self, log: &KeptLog, proc: &Proc) {
+        self.undo(&log.path, log.journal(proc), proc, || log.forget(), || log.set_aside());
     }
 
     /// Undoes what a log holds, and forgets the log, or sets it aside if it is damaged. A log that

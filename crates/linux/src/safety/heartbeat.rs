@@ -8,8 +8,7 @@
 //! now. The time is in eight bytes of memory that the sentinel has open, too, so that neither waits
 //! for the other. A time that is past by more than [`SLACK`] means that cosched is stuck. Eight
 //! more bytes are for the other direction: when the sentinel last checked. A sentinel that is
-//! stopped, or
-//! frozen with its cgroup, guards nothing.
+//! stopped, or frozen with its cgroup, guards nothing.
 
 use std::fs::File;
 use std::io;
@@ -31,7 +30,7 @@ const CHECK: u64 = 8;
 
 /// The time, on the kernel's monotonic clock, and the memory in which it is.
 #[derive(Debug)]
-pub(crate) struct Heartbeat(File);
+pub(crate) struct Heartbeat(pub(super) File);
 
 impl Heartbeat {
     /// The heartbeat of a cosched that has promised nothing yet, at the beginning of this memory.
@@ -42,15 +41,6 @@ impl Heartbeat {
         heartbeat
     }
 
-    /// The heartbeat in this memory.
-    pub(crate) fn of(memory: File) -> Heartbeat {
-        Heartbeat(memory)
-    }
-
-    /// The memory itself.
-    ///
-    /// # Errors
-    /// When there is no descriptor left.
     pub(crate) fn memory(&self) -> io::Result<File> {
         self.0.try_clone()
     }
@@ -61,7 +51,6 @@ impl Heartbeat {
         let _ = self.0.write_all_at(&at.0.to_ne_bytes(), DUE);
     }
 
-    /// cosched works now.
     pub(crate) fn works(&self) {
         self.waits_until(Nanos(monotonic() + WORK));
     }
@@ -95,7 +84,7 @@ mod tests {
     #[test]
     fn a_beat_is_missed_when_it_is_long_overdue() {
         let ours = Heartbeat::new(tempfile::tempfile().unwrap());
-        let theirs = Heartbeat::of(ours.memory().unwrap());
+        let theirs = Heartbeat(ours.memory().unwrap());
         assert!(!theirs.is_missed(), "nothing was promised");
         ours.works();
         assert!(!theirs.is_missed());

@@ -77,17 +77,19 @@ pub fn remove_left_refuges(proc: &Proc) {
 
 /// Whether a cgroup is that of this sentinel.
 pub(super) fn is_of(sentinel: i32, cgroup: &Dir) -> bool {
-    let name = cgroup.path().file_name().and_then(|name| name.to_str());
-    name.and_then(|name| name.strip_prefix(NAME)?.parse().ok()) == Some(sentinel)
+    sentinel_of(cgroup) == Some(sentinel)
+}
+
+/// The number of the sentinel that a cgroup was made for.
+fn sentinel_of(cgroup: &Dir) -> Option<i32> {
+    cgroup.path().file_name()?.to_str()?.strip_prefix(NAME)?.parse().ok()
 }
 
 /// Removes the cgroups of sentinels that were killed.
 fn remove_left(above: &Dir, proc: &Proc) {
     for place in above.children().unwrap_or_default() {
-        let name = place.path().file_name().and_then(|name| name.to_str());
-        let pid = name.and_then(|name| name.strip_prefix(NAME)?.parse().ok());
         let has_ended = |pid| proc.stat(pid).map_or(true, |stat| stat.has_ended());
-        if pid.is_some_and(has_ended) {
+        if sentinel_of(&place).is_some_and(has_ended) {
             // A cgroup with processes stays.
             let _ = place.remove();
         }
@@ -105,32 +107,17 @@ fn ask_user_manager() {
     if signals::ignore(Signal::CHILD).is_err() {
         return;
     }
-    let pid = std::process::id().to_string();
-    let scope = format!("csentinel-{pid}.scope");
-    let manager = [
-        "org.freedesktop.systemd1",
-        "/org/freedesktop/systemd1",
-        "org.freedesktop.systemd1.Manager",
-    ];
+    let pid = std::process::id();
+    let manager =
+        "org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager";
     // A name, what to do if there is such a scope, two properties, and no further units.
-    let unit = [
-        &scope,
-        "fail",
-        "2",
-        "PIDs",
-        "au",
-        "1",
-        &pid,
-        "CollectMode",
-        "s",
-        "inactive-or-failed",
-        "0",
-    ];
+    let unit =
+        format!("csentinel-{pid}.scope fail 2 PIDs au 1 {pid} CollectMode s inactive-or-failed 0");
     let _ = Command::new("busctl")
         .args(["--user", "call"])
-        .args(manager)
+        .args(manager.split(' '))
         .args(["StartTransientUnit", "ssa(sv)a(sa(sv))"])
-        .args(unit)
+        .args(unit.split(' '))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

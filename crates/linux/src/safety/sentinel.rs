@@ -289,7 +289,7 @@ fn guard(proc: &Proc) -> io::Result<()> {
     std::env::set_current_dir("/")?;
     let (file, memory) = outputs()?;
     let log = Kept { path: read_path(&mut channel)?, file, memory: memory.try_clone()? };
-    let heartbeat = Heartbeat::of(memory);
+    let heartbeat = Heartbeat(memory);
     // Its parent is another process if cosched is gone already.
     let cosched = undo::owner(&log.path).map_or_else(parent, |owner| owner.pid);
     let refuge = Refuge::enter(proc);

@@ -14,6 +14,8 @@ use crate::kernel::files::FileError;
 /// How long to wait for ended processes to leave a cgroup.
 const LEAVING: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(1);
+/// The file with the controllers that a cgroup enables.
+pub(super) const PASSED_ON: &str = "cgroup.subtree_control";
 
 /// A cgroup to be removed, and where its processes go.
 #[derive(Debug)]
@@ -37,10 +39,7 @@ impl Doomed {
     /// of a run of its own.
     pub(super) fn thaw(&self) -> Result<(), FileError> {
         let own = thaw(self.kind, &self.dir);
-        let of = |program: &Dir| thaw(self.kind, program);
-        let programs =
-            children(&self.dir).and_then(|list| list.iter().map(of).fold(Ok(()), Result::and));
-        own.and(programs)
+        own.and(each_child(&self.dir, |program| thaw(self.kind, program)))
     }
 
     /// Thaws everything in the subtree: it is to be removed.
@@ -63,8 +62,7 @@ impl Doomed {
             return Ok(());
         }
         // Groups further down are the programs' own.
-        let even_out = |program: &Dir| unless_gone(even_out(program));
-        children(&self.dir)?.iter().map(even_out).fold(Ok(()), Result::and)
+        each_child(&self.dir, |program| unless_gone(even_out(program)))
     }
 
     /// Moves every process of the subtree to its original cgroup, and counts them. The first
@@ -73,11 +71,8 @@ impl Doomed {
     pub(super) fn evacuate(&self, moved: &mut usize) -> Result<(), FileError> {
         each(&self.dir, &mut |dir| {
             // A process of another PID namespace reads as 0, which would mean the caller itself.
-            let pids = dir
-                .procs()
-                .or_else(|error| if vanished(&error) { Ok(Vec::new()) } else { Err(error) })?;
             let mut all = Ok(());
-            for pid in pids.into_iter().filter(|pid| *pid != 0) {
+            for pid in unless_gone(dir.procs())?.into_iter().filter(|pid| *pid != 0) {
                 match self.origin.add(pid) {
                     Ok(()) => *moved += 1,
                     // It has ended. If the original cgroup is gone, the removal fails and shows
@@ -121,11 +116,9 @@ pub(super) fn pass_on_no_more(dir: &Path, added: &[String]) -> Result<(), FileEr
     }
 }
 
-const PASSED_ON: &str = "cgroup.subtree_control";
-
 /// From the bottom up; the first error is returned.
 fn pass_nothing_on(dir: &Dir) -> Result<(), FileError> {
-    let below = children(dir)?.iter().map(pass_nothing_on).fold(Ok(()), Result::and);
+    let below = each_child(dir, pass_nothing_on);
     let list = dir.read_if_there(PASSED_ON)?.unwrap_or_default();
     let all: Vec<String> = list.split_whitespace().map(str::to_owned).collect();
     below.and(pass_on_no_more(dir.path(), &all))
@@ -144,34 +137,25 @@ fn thaw(kind: CgroupKind, dir: &Dir) -> Result<(), FileError> {
 /// else from being done; the first error is returned.
 fn each(dir: &Dir, act: &mut impl FnMut(&Dir) -> Result<(), FileError>) -> Result<(), FileError> {
     let own = act(dir);
-    let below = children(dir)
-        .and_then(|list| list.iter().map(|child| each(child, &mut *act)).fold(Ok(()), Result::and));
-    own.and(below)
+    own.and(each_child(dir, |child| each(child, &mut *act)))
 }
 
 /// From the bottom up, as far as cgroups are empty; the first error is returned.
 fn remove_all(dir: &Dir) -> Result<(), FileError> {
-    let below = children(dir)?.iter().map(remove_all).fold(Ok(()), Result::and);
-    below.and_then(|()| unless_gone(dir.remove()))
+    each_child(dir, remove_all).and_then(|()| unless_gone(dir.remove()))
 }
 
-fn children(dir: &Dir) -> Result<Vec<Dir>, FileError> {
-    match dir.children() {
-        Err(error) if vanished(&error) => Ok(Vec::new()),
-        other => other,
-    }
+/// Does it for every cgroup directly below, whatever fails; the first error is returned.
+fn each_child(dir: &Dir, act: impl FnMut(&Dir) -> Result<(), FileError>) -> Result<(), FileError> {
+    unless_gone(dir.children())?.iter().map(act).fold(Ok(()), Result::and)
 }
 
-fn unless_gone(result: Result<(), FileError>) -> Result<(), FileError> {
+/// Nothing, if the cgroup was removed: before its file was opened, or afterwards.
+fn unless_gone<T: Default>(result: Result<T, FileError>) -> Result<T, FileError> {
     match result {
-        Err(error) if vanished(&error) => Ok(()),
+        Err(error) if error.is_gone() || error.errno() == Some(libc::ENODEV) => Ok(T::default()),
         other => other,
     }
-}
-
-/// Whether the cgroup was removed: before its file was opened, or afterwards.
-fn vanished(error: &FileError) -> bool {
-    error.is_gone() || error.errno() == Some(libc::ENODEV)
 }
 
 #[cfg(test)]

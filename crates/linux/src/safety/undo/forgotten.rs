@@ -1,12 +1,12 @@
 //! The end of a log: it is marked and removed once all is undone, and a damaged one is kept.
 
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::kept::shown_path;
+use super::kept::{is_named, shown_path};
 use super::lines::{is_marked, mark_undone};
 use super::log::{Log, LogError, open};
 use super::place::is_own_folder;
@@ -46,13 +46,10 @@ impl Log {
     /// # Errors
     /// When the file cannot be renamed.
     pub fn set_aside(path: &Path, file: &File) -> Result<Option<PathBuf>, LogError> {
-        let found = file.metadata().ok();
-        if found.as_ref().is_some_and(|found| found.nlink() == 0) {
+        if file.metadata().is_ok_and(|found| found.nlink() == 0) {
             return Ok(None);
         }
-        let inode = |found: Metadata| (found.dev(), found.ino());
-        let is_same = path.symlink_metadata().ok().map(inode) == found.map(inode);
-        if !is_same || !path.parent().is_some_and(is_own_folder) {
+        if !is_named(path, file) || !path.parent().is_some_and(is_own_folder) {
             return Ok(Some(path.to_owned()));
         }
         let aside = path.with_extension(DAMAGED);
@@ -93,14 +90,12 @@ pub(crate) fn is_done_with(file: &File, proc: &Proc) -> bool {
 /// When it cannot be marked, or cannot be removed. A name that is gone already is no error.
 pub(crate) fn forget(path: &Path, file: &File) -> Result<(), LogError> {
     let error = |action, source| LogError { action, path: path.to_owned(), source };
-    let inode = |found: Metadata| (found.dev(), found.ino());
     let found = file.metadata().map_err(|source| error("look at", source))?;
     let marked = match found.is_file() && !is_marked(&found) {
         true => mark_undone(file).map_err(|source| error("mark", source)),
         false => Ok(()),
     };
-    let is_same = path.symlink_metadata().is_ok_and(|named| inode(named) == inode(found));
-    let removed = match is_same && path.parent().is_some_and(is_own_folder) {
+    let removed = match is_named(path, file) && path.parent().is_some_and(is_own_folder) {
         true => fs::remove_file(path),
         false => Ok(()),
     };

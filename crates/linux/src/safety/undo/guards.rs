@@ -5,19 +5,16 @@
 //! is continued, and undoes its log. One that is frozen is killed (it ends when it is thawed), and
 //! another process undoes its log.
 
-use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::forgotten::forget;
-use super::journal::Journal;
-use super::kept::shown_path;
+use super::kept::{KeptLog, descriptors, shown_path};
 use super::lines::is_marked;
-use super::log::{Log, LogError, owner};
+use super::log::owner;
 use crate::cgroup::{Dir, Hierarchies, Hierarchy, Version};
 use crate::kernel::procfs::{Proc, ProcState};
 use crate::process::helper::Helper;
@@ -101,42 +98,13 @@ fn is_stopped(sentinel: Process, proc: &Proc) -> bool {
 pub struct HeldUp {
     /// Its process, which may end only later.
     pub sentinel: Process,
-    /// Where the log is, or was.
-    pub path: PathBuf,
-    file: File,
-    memory: Option<File>,
+    /// Its log.
+    pub log: KeptLog,
     /// Its own cgroup, where it has one.
     place: Option<Dir>,
 }
 
 impl HeldUp {
-    /// What is still to be undone.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn journal(&self, proc: &Proc) -> io::Result<Journal> {
-        match &self.memory {
-            Some(memory) => Log::read_both(&self.file, memory, proc),
-            None => Log::read(&self.file, proc),
-        }
-    }
-
-    /// Keeps a damaged log, as [`Log::set_aside`] does.
-    ///
-    /// # Errors
-    /// When it cannot be renamed.
-    pub fn set_aside(&self) -> Result<Option<PathBuf>, LogError> {
-        Log::set_aside(&self.path, &self.file)
-    }
-
-    /// Marks and removes the log: everything is undone.
-    ///
-    /// # Errors
-    /// When it cannot be marked or removed.
-    pub fn forget(&self) -> Result<(), LogError> {
-        forget(&self.path, &self.file)
-    }
-
     /// Removes the cgroup of the sentinel, once that has ended.
     pub fn remove_place(&self) {
         let until = Instant::now() + ENDS;
@@ -162,13 +130,13 @@ pub fn held_up_sentinels(folders: &[PathBuf], proc: &Proc) -> Vec<HeldUp> {
         let open = |descriptor: &Path| OpenOptions::new().read(true).write(true).open(descriptor);
         let file = open(&descriptor).ok()?;
         let is_memory = |(target, _): &(PathBuf, _)| target.to_string_lossy().starts_with(MEMORY);
-        let memory = descriptors(sentinel, proc).find(is_memory);
+        let memory = descriptors(sentinel.pid, proc).find(is_memory);
         let memory = memory.and_then(|(_, descriptor)| open(&descriptor).ok());
         let trees = Hierarchies::of(sentinel.pid, proc).unwrap_or_default();
         let place = trees.v2().map(|tree| tree.own.clone());
         let place = place.filter(|place| refuge::is_of(sentinel.pid, place));
         let _ = sentinel.signal(proc, Signal::KILL);
-        Some(HeldUp { sentinel, path, file, memory, place })
+        Some(HeldUp { sentinel, log: KeptLog { path, file, memory }, place })
     };
     of_gone_cosched(folders, proc).into_iter().filter_map(held_up).collect()
 }
@@ -184,7 +152,7 @@ fn log_of_a_gone_cosched(
     let parent = parent.filter(|parent| !parent.has_ended()).map(|parent| parent.pid);
     // In another time namespace a process has another start time.
     let lives = |owner: Process| owner.look(proc).is_some() || parent == Some(owner.pid);
-    let mut all = in_lists(|| descriptors(sentinel, proc));
+    let mut all = in_lists(|| descriptors(sentinel.pid, proc));
     all.find_map(|(target, descriptor)| {
         let path = shown_path(target);
         let is_ours = folders.iter().any(|folder| path.parent() == Some(folder));
@@ -200,13 +168,6 @@ fn log_of_a_gone_cosched(
 /// moved to another descriptor meanwhile.
 fn in_lists<L: Iterator>(mut list: impl FnMut() -> L) -> impl Iterator<Item = L::Item> {
     (0..LISTS).flat_map(move |_| list())
-}
-
-/// What a process holds open, and by which descriptor.
-fn descriptors(process: Process, proc: &Proc) -> impl Iterator<Item = (PathBuf, PathBuf)> {
-    let entries = fs::read_dir(proc.folder(process.pid).join("fd"));
-    let paths = entries.into_iter().flatten().flatten().map(|entry| entry.path());
-    paths.filter_map(|path| Some((fs::read_link(&path).ok()?, path)))
 }
 
 #[cfg(test)]

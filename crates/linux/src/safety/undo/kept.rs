@@ -25,12 +25,14 @@ use crate::process::helper::Helper;
 /// The suffix that the kernel adds to the name of a removed file.
 const REMOVED: &str = " (deleted)";
 
-/// A log that a shim holds open, and that cannot be read by its name.
+/// A log of a cosched that is gone, which another process holds open.
 #[derive(Debug)]
 pub struct KeptLog {
-    /// Where it was.
+    /// Where it is, or was.
     pub path: PathBuf,
-    file: File,
+    pub(super) file: File,
+    /// Further lines, where they can be read.
+    pub(super) memory: Option<File>,
 }
 
 impl KeptLog {
@@ -39,7 +41,10 @@ impl KeptLog {
     /// # Errors
     /// When it cannot be read.
     pub fn journal(&self, proc: &Proc) -> io::Result<Journal> {
-        Log::read(&self.file, proc)
+        match &self.memory {
+            Some(memory) => Log::read_both(&self.file, memory, proc),
+            None => Log::read(&self.file, proc),
+        }
     }
 
     /// Marks the log, and removes what is left of its name: everything is undone.
@@ -76,19 +81,15 @@ pub fn load_left(log: &Path, proc: &Proc) -> Result<Journal, LogError> {
 fn is_held_by_a_shim(log: &Path, proc: &Proc) -> bool {
     let inode = |path: &Path| path.metadata().ok().map(|found| inode(&found));
     let Some(expected) = inode(log) else { return false };
-    let pids = proc.processes().unwrap_or_default().into_iter();
-    let user = own_user();
-    let mut shims = pids.filter(|pid| Helper::Shim.may_be_of(user, *pid, proc));
-    shims.any(|pid| {
-        descriptors(pid, proc).iter().any(|descriptor| inode(descriptor) == Some(expected))
+    shims(proc).any(|pid| {
+        descriptors(pid, proc).any(|(_, descriptor)| inode(&descriptor) == Some(expected))
     })
 }
 
 /// The folders in which logs are, or were, that this user's shims hold open.
 pub fn folders_of_shims(proc: &Proc) -> Vec<PathBuf> {
     // What is listed in such a folder is looked at before it is believed.
-    let held = held_by_shims(own_user(), proc)
-        .filter(|(path, file)| owner(path).is_some() || is_log(file));
+    let held = held_by_shims(proc).filter(|(path, file)| owner(path).is_some() || is_log(file));
     let mut folders: Vec<PathBuf> =
         held.filter_map(|(path, _)| path.parent().map(Path::to_owned)).collect();
     folders.sort();
@@ -101,7 +102,7 @@ pub fn folders_of_shims(proc: &Proc) -> Vec<PathBuf> {
 /// listed, or others may write there.
 pub fn kept_by_shims(proc: &Proc) -> Vec<KeptLog> {
     let mut found: Vec<((u64, u64), KeptLog)> = Vec::new();
-    for (path, file) in held_by_shims(own_user(), proc).filter(|(_, file)| is_log(file)) {
+    for (path, file) in held_by_shims(proc).filter(|(_, file)| is_log(file)) {
         let lives = owner(&path).is_some_and(|owner| owner.look(proc).is_some());
         let is_left = !lives && !is_in_use(&file) && !namespace::is_elsewhere(&file, proc);
         if !is_left || is_found_by_name(&path, &file) {
@@ -111,7 +112,7 @@ pub fn kept_by_shims(proc: &Proc) -> Vec<KeptLog> {
             continue;
         };
         if found.iter().all(|(known, _)| *known != inode) {
-            found.push((inode, KeptLog { path, file }));
+            found.push((inode, KeptLog { path, file, memory: None }));
         }
     }
     found.into_iter().map(|(_, log)| log).collect()
@@ -132,14 +133,16 @@ fn own_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
+/// The shims of this user.
+fn shims(proc: &Proc) -> impl Iterator<Item = i32> {
+    let is_shim = move |pid: &i32| Helper::Shim.may_be_of(own_user(), *pid, proc);
+    proc.processes().unwrap_or_default().into_iter().filter(is_shim)
+}
+
 /// The files of this user that its shims hold open, with their last paths.
-fn held_by_shims(user: u32, proc: &Proc) -> impl Iterator<Item = (PathBuf, File)> {
-    let is_shim = move |pid: &i32| Helper::Shim.may_be_of(user, *pid, proc);
-    let pids = proc.processes().unwrap_or_default().into_iter().filter(is_shim);
-    pids.flat_map(|pid| descriptors(pid, proc)).filter_map(move |descriptor| {
-        let path = shown_path(fs::read_link(&descriptor).ok()?);
-        own_file(&descriptor, user).map(|file| (path, file))
-    })
+fn held_by_shims(proc: &Proc) -> impl Iterator<Item = (PathBuf, File)> {
+    let held = shims(proc).flat_map(move |pid| descriptors(pid, proc));
+    held.filter_map(|(target, by)| Some((shown_path(target), own_file(&by, own_user())?)))
 }
 
 /// Whether an open file is a log by its content: its name proves nothing.
@@ -159,14 +162,16 @@ fn is_found_by_name(path: &Path, file: &File) -> bool {
 }
 
 /// Whether this very file has this name.
-fn is_named(path: &Path, file: &File) -> bool {
+pub(super) fn is_named(path: &Path, file: &File) -> bool {
     let own = file.metadata().map(|found| inode(&found)).ok();
     path.symlink_metadata().is_ok_and(|named| own == Some(inode(&named)))
 }
 
-fn descriptors(pid: i32, proc: &Proc) -> Vec<PathBuf> {
-    let entries = fs::read_dir(proc.folder(pid).join("fd")).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).collect()
+/// What a process holds open, and by which descriptor.
+pub(super) fn descriptors(pid: i32, proc: &Proc) -> impl Iterator<Item = (PathBuf, PathBuf)> {
+    let entries = fs::read_dir(proc.folder(pid).join("fd"));
+    let paths = entries.into_iter().flatten().flatten().map(|entry| entry.path());
+    paths.filter_map(|path| Some((fs::read_link(&path).ok()?, path)))
 }
 
 /// Opens the file behind a descriptor, if only this user can have written it. A program with other

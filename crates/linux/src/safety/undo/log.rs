@@ -145,8 +145,11 @@ impl Log {
 
     /// Why the file takes no more lines, if this has happened since the last call.
     pub(crate) fn refusal(&mut self) -> Option<LogError> {
-        let source = self.refusal.take()?;
-        Some(LogError { action: "write", path: self.path.clone(), source })
+        self.refusal.take().map(|source| self.error("write", source))
+    }
+
+    fn error(&self, action: &'static str, source: io::Error) -> LogError {
+        LogError { action, path: self.path.clone(), source }
     }
 
     /// Whether all of it is in the file, where others can read it.
@@ -168,11 +171,8 @@ impl Log {
         if !self.journal.is_news(&record) {
             return Ok(());
         }
-        let error = |source| LogError { action: "write", path: self.path.clone(), source };
-        let line = line(&record).map_err(|e| error(e.into()))?;
-        if let Err(source) = self.append(line.as_bytes()) {
-            return Err(LogError { action: "write", path: self.path.clone(), source });
-        }
+        let line = line(&record).map_err(|error| self.error("write", error.into()))?;
+        self.append(line.as_bytes()).map_err(|error| self.error("write", error))?;
         self.journal.add(record);
         let is_long = self.size - self.given_back > self.large.max(2 * self.least);
         let is_worth_a_try = self.spilled > WORTH_A_TRY.max(2 * self.tried);
@@ -229,7 +229,7 @@ impl Log {
     pub(crate) fn read_both(file: &File, memory: &File, proc: &Proc) -> io::Result<Journal> {
         // In this order: lines that are moved into the file meanwhile are then read twice, which
         // does no harm.
-        let later = bytes(memory, FIRST_LINE, u64::MAX)?;
+        let later = Log::lines_in(memory)?;
         journal(file, &[content(file, LARGEST)?, later], proc)
     }
 
@@ -300,14 +300,13 @@ impl Log {
     }
 
     /// Repeats all valid records at the end, and gives back what comes before them.
-    fn repeat(&mut self) -> Result<(), LogError> {
+    fn repeat(&mut self) -> io::Result<()> {
         let proc = &self.proc;
         self.journal.forget_ended(|thread| thread.is_there(proc));
-        let error = |source| LogError { action: "shorten", path: self.path.clone(), source };
-        let text = repetition(self.journal.records()).map_err(|e| error(e.into()))?;
-        if let Err(source) = self.file.write_all(text.as_bytes()) {
+        let text = repetition(self.journal.records())?;
+        if let Err(error) = self.file.write_all(text.as_bytes()) {
             let _ = self.file.set_len(self.size);
-            return Err(error(source));
+            return Err(error);
         }
         let before = self.size;
         (self.size, self.least) = (before + text.len() as u64, text.len() as u64);
@@ -315,12 +314,7 @@ impl Log {
             self.given_back = before;
         } else {
             // Not every file system can.
-            let path = self.path.clone();
-            self.begin_anew(text.as_bytes()).map_err(|source| LogError {
-                action: "shorten",
-                path,
-                source,
-            })?;
+            self.begin_anew(text.as_bytes())?;
         }
         self.forget_memory();
         Ok(())

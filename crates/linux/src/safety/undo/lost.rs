@@ -7,6 +7,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use super::cgroups::PASSED_ON;
 use super::journal::Journal;
 use super::log::owner;
 use super::place::is_own_folder;
@@ -14,7 +15,6 @@ use super::record::{CgroupKind, Record};
 use crate::cgroup::{Dir, Hierarchies, Hierarchy, LEAF, Mark, PROBE, RUN, Version};
 use crate::kernel::procfs::Proc;
 
-const PASSED_ON: &str = "cgroup.subtree_control";
 /// The most levels below a mount: far more than any system uses.
 const DEEPEST: usize = 32;
 

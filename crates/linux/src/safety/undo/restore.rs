@@ -28,7 +28,7 @@ use super::journal::Journal;
 use super::owed::{Owed, ProgramUndo};
 use crate::kernel::affinity::{self, AffinityError, VisibleMask};
 use crate::kernel::clock::ticks_since_boot;
-use crate::kernel::files::{self, FileError};
+use crate::kernel::files::FileError;
 use crate::kernel::procfs::{Proc, ProcState};
 use crate::kernel::sched_attr::{self, SchedAttr, SchedError};
 use crate::process::helper::Helper;
@@ -321,21 +321,14 @@ impl<'a> Work<'a> {
         if self.hopeless.contains(&thread) {
             return false;
         }
+        let mask = restore_mask(thread, &program.masks).map_err(NotRestored::from);
+        let attr = restore_attr(thread, &program.attrs).map_err(NotRestored::from);
         let mut busy = false;
-        let results = [
-            restore_mask(thread, &program.masks)
-                .map(|done| (done, false))
-                .map_err(NotRestored::from),
-            restore_attr(thread, &program.attrs)
-                .map(|done| (false, done))
-                .map_err(NotRestored::from),
-        ];
-        for result in results {
+        for (result, count) in [(mask, &mut self.done.masks), (attr, &mut self.done.attrs)] {
             match result {
-                Ok((mask, attr)) => {
-                    self.done.masks += usize::from(mask);
-                    self.done.attrs += usize::from(attr);
-                    busy |= mask || attr;
+                Ok(done) => {
+                    *count += usize::from(done);
+                    busy |= done;
                 }
                 Err(NotRestored::Mask(AffinityError::Gone(_)))
                 | Err(NotRestored::Attr(SchedError::Gone(_))) => {}
@@ -392,11 +385,10 @@ fn restore_attr(thread: Process, changes: &Changes<SchedAttr>) -> Result<bool, S
 fn is_starting(tree: &Tree, proc: &Proc) -> bool {
     let Some(shim) = tree.shim.filter(|shim| shim.look(proc).is_some()) else { return false };
     let children = proc.children(shim.pid).unwrap_or_default();
-    let name = |pid: i32| files::read(&proc.folder(pid).join("comm")).unwrap_or_default();
-    children.is_empty()
-        || children
-            .iter()
-            .any(|pid| name(*pid).trim_end().as_bytes() == Helper::Shim.name().to_bytes())
+    let is_shim = |pid: &i32| {
+        proc.name(*pid).is_ok_and(|name| name.as_bytes() == Helper::Shim.name().to_bytes())
+    };
+    children.is_empty() || children.iter().any(is_shim)
 }
 
 #[cfg(test)]
