@@ -172,17 +172,13 @@ impl Rights {
         let cgroups = Hierarchies::find(proc)?;
         let release = files::read(&proc.root().join("sys/kernel/osrelease"))?;
         let release = release.trim();
-        let rights = vec![
+        let mut rights = vec![
             available(Ability::Signals, "always, for own programs"),
             scheduling::affinity(),
             scheduling::slices(),
-            groups::freeze_v2(&cgroups),
-            groups::cpuset_v2(&cgroups),
-            groups::cpu_v2(&cgroups),
-            groups::freezer_v1(&cgroups),
-            groups::cpuset_v1(&cgroups),
-            groups::cpu_v1(&cgroups),
-            groups::idle(&cgroups),
+        ];
+        rights.extend(groups::all(&cgroups));
+        rights.extend([
             scheduling::negative_nice(),
             scheduling::real_time(),
             observing::bpf(proc, sys)?,
@@ -190,7 +186,7 @@ impl Rights {
             scheduling::autogroup(proc),
             scheduling::sched_ext(sys, release),
             observing::psi(proc),
-        ];
+        ]);
         Ok(Rights { kernel: release.to_owned(), level: level(&rights), rights })
     }
 
@@ -221,13 +217,7 @@ fn available(name: Ability, detail: impl Into<String>) -> Right {
 }
 
 fn missing(name: Ability, detail: impl Into<String>, remedy: Option<&str>) -> Right {
-    Right {
-        name,
-        available: false,
-        detail: detail.into(),
-        gives: name.gives(),
-        remedy: remedy.map(as_typed),
-    }
+    Right { available: false, remedy: remedy.map(as_typed), ..available(name, detail) }
 }
 
 #[cfg(test)]

@@ -42,7 +42,27 @@ fn own_below(parent: &Path, uid: u32) -> String {
     )
 }
 
-pub(super) fn freeze_v2(cgroups: &Hierarchies) -> Right {
+/// What shows on a child whether something works.
+type Attempt = fn(&Dir) -> Result<(), FileError>;
+
+pub(super) fn all(cgroups: &Hierarchies) -> Vec<Right> {
+    let make_idle = |child: &Dir| child.write("cpu.idle", "1");
+    vec![
+        freeze_v2(cgroups),
+        controller_v2(Ability::CpusetV2, cgroups, "cpuset", bind_to_all),
+        controller_v2(Ability::CpuV2, cgroups, "cpu", |child| child.write("cpu.weight", "100")),
+        controller_v1(Ability::FreezerV1, cgroups, "freezer", freeze_and_thaw),
+        controller_v1(Ability::CpusetV1, cgroups, "cpuset", bind_to_all),
+        controller_v1(Ability::CpuV1, cgroups, "cpu", |child| child.write("cpu.shares", "1024")),
+        // Below version 2 if it has the controller, else below version 1.
+        match cgroups.v1("cpu") {
+            Some(_) => controller_v1(Ability::IdleGroups, cgroups, "cpu", make_idle),
+            None => controller_v2(Ability::IdleGroups, cgroups, "cpu", make_idle),
+        },
+    ]
+}
+
+fn freeze_v2(cgroups: &Hierarchies) -> Right {
     match cgroups.v2() {
         Some(tree) => {
             let result = tree.own.try_in_child(freeze_and_thaw);
@@ -52,41 +72,13 @@ pub(super) fn freeze_v2(cgroups: &Hierarchies) -> Right {
     }
 }
 
-pub(super) fn cpuset_v2(cgroups: &Hierarchies) -> Right {
-    controller_v2(Ability::CpusetV2, cgroups, "cpuset", bind_to_all)
-}
-
-pub(super) fn cpu_v2(cgroups: &Hierarchies) -> Right {
-    controller_v2(Ability::CpuV2, cgroups, "cpu", |child| child.write("cpu.weight", "100"))
-}
-
-pub(super) fn freezer_v1(cgroups: &Hierarchies) -> Right {
-    controller_v1(Ability::FreezerV1, cgroups.v1("freezer"), freeze_and_thaw)
-}
-
-pub(super) fn cpuset_v1(cgroups: &Hierarchies) -> Right {
-    controller_v1(Ability::CpusetV1, cgroups.v1("cpuset"), bind_to_all)
-}
-
-pub(super) fn cpu_v1(cgroups: &Hierarchies) -> Right {
-    controller_v1(Ability::CpuV1, cgroups.v1("cpu"), |child| child.write("cpu.shares", "1024"))
-}
-
-/// CPU groups that can be idle: below version 2 if it has the controller, else below version 1.
-pub(super) fn idle(cgroups: &Hierarchies) -> Right {
-    let make_idle = |child: &Dir| child.write("cpu.idle", "1");
-    match cgroups.v1("cpu") {
-        Some(_) => controller_v1(Ability::IdleGroups, cgroups.v1("cpu"), make_idle),
-        None => controller_v2(Ability::IdleGroups, cgroups, "cpu", make_idle),
-    }
-}
-
 fn controller_v1(
     name: Ability,
-    tree: Option<&Hierarchy>,
-    attempt: impl FnOnce(&Dir) -> Result<(), FileError>,
+    cgroups: &Hierarchies,
+    controller: &str,
+    attempt: Attempt,
 ) -> Right {
-    match tree {
+    match cgroups.v1(controller) {
         Some(tree) => {
             let remedy = own_v1(tree.own.path());
             tried(name, &tree.own, tree.own.try_in_child(attempt), &remedy)
@@ -100,7 +92,7 @@ fn controller_v2(
     name: Ability,
     cgroups: &Hierarchies,
     controller: &str,
-    attempt: impl FnOnce(&Dir) -> Result<(), FileError>,
+    attempt: Attempt,
 ) -> Right {
     let Some(tree) = cgroups.v2() else {
         return missing(name, "no cgroup v2 tree is visible", None);
@@ -166,9 +158,7 @@ mod tests {
     fn without_a_cgroup_tree_nothing_is_there_and_v2_has_a_remedy() {
         let none = Hierarchies::default();
         assert!(freeze_v2(&none).remedy.is_some());
-        for right in
-            [freeze_v2, cpuset_v2, cpu_v2, freezer_v1, cpuset_v1, cpu_v1].map(|probe| probe(&none))
-        {
+        for right in all(&none) {
             assert!(!right.available, "{right:?}");
         }
     }
