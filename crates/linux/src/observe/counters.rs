@@ -34,9 +34,9 @@ use std::io;
 
 use cosched_core::{Counts, Quality};
 
+pub use event::CounterEvent;
 use event::{Counter, CounterReading};
-pub use event::{CounterEvent, Sampling};
-pub(crate) use event::{can_sample, sample_below};
+pub(crate) use event::{Sampling, can_sample, sample_below};
 
 use crate::kernel::remedy::as_typed;
 use crate::process::tree::Process;
@@ -45,32 +45,18 @@ const TYPE_HARDWARE: u32 = 0;
 const HARDWARE_CYCLES: u64 = 0;
 const HARDWARE_INSTRUCTIONS: u64 = 1;
 
-/// A value for each of the counted events.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PerEvent<T> {
-    /// Instructions retired.
-    pub instructions: T,
-    /// CPU cycles.
-    pub cycles: T,
-    /// References to the last-level cache.
-    pub llc_references: T,
-    /// References to the last-level cache that missed.
-    pub llc_misses: T,
-}
-
-impl<T> PerEvent<T> {
-    fn map<U>(&self, mut of: impl FnMut(&T) -> U) -> PerEvent<U> {
-        PerEvent {
-            instructions: of(&self.instructions),
-            cycles: of(&self.cycles),
-            llc_references: of(&self.llc_references),
-            llc_misses: of(&self.llc_misses),
-        }
-    }
-}
-
 /// The events to count.
-pub type Events = PerEvent<CounterEvent>;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Events {
+    /// Instructions retired.
+    pub instructions: CounterEvent,
+    /// CPU cycles.
+    pub cycles: CounterEvent,
+    /// References to the last-level cache.
+    pub llc_references: CounterEvent,
+    /// References to the last-level cache that missed.
+    pub llc_misses: CounterEvent,
+}
 
 impl Events {
     /// The events of this processor.
@@ -80,7 +66,14 @@ impl Events {
         llc_references: LAST_LEVEL[0],
         llc_misses: LAST_LEVEL[1],
     };
+
+    fn all(self) -> PerEvent<CounterEvent> {
+        [self.instructions, self.cycles, self.llc_references, self.llc_misses]
+    }
 }
+
+/// A value for each of the events, in the order of [`Events`].
+type PerEvent<T> = [T; 4];
 
 /// References and misses: the kernel's generic cache events.
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
@@ -108,19 +101,20 @@ impl Counters {
     /// Counts the program that `shim` is going to start, with all its descendants. Has to be called
     /// before the shim gets its order. Events that cannot be counted are left out.
     pub fn below(shim: Process, events: Events) -> Counters {
-        Counters(events.map(|event| Counter::below(*event, shim).into_iter().collect()))
+        Counters(events.all().map(|event| Counter::below(event, shim).into_iter().collect()))
     }
 
     /// Counts a running program from now on: these threads, and all that they will start. Events
     /// that cannot be counted for all of them are left out.
     pub fn of(threads: &[i32], events: Events) -> Counters {
-        let open = |event: &CounterEvent| {
-            let counters = threads.iter().map(|thread| Counter::of(*event, *thread));
+        let open = |event| {
+            let counters = threads.iter().map(|thread| Counter::of(event, *thread));
             // A thread that has just ended no longer belongs to the program.
-            let counters = counters.filter(|counter| !matches!(counter, Err(e) if is_gone(e)));
+            let is_gone = |error: &io::Error| error.raw_os_error() == Some(libc::ESRCH);
+            let counters = counters.filter(|counter| !counter.as_ref().is_err_and(is_gone));
             counters.collect::<io::Result<Vec<Counter>>>().unwrap_or_default()
         };
-        Counters(events.map(open))
+        Counters(events.all().map(open))
     }
 
     /// What was counted up to now, also of processes that have ended.
@@ -130,7 +124,7 @@ impl Counters {
 
     /// The present readings, as the end of an interval or the beginning of the next one.
     pub fn readings(&self) -> Readings {
-        Readings(self.0.map(|counters| {
+        Readings(self.0.each_ref().map(|counters| {
             let readings = counters.iter().map(|counter| counter.read().ok());
             readings.reduce(|sum, one| Some(sum?.plus(one?))).flatten()
         }))
@@ -146,23 +140,14 @@ impl Readings {
     /// this interval; a counter that did not run in it has no count.
     pub fn since(self, before: Readings) -> Counts {
         let mut quality = None;
-        let mut count = |now: Option<CounterReading>, before: Option<CounterReading>| {
-            let (count, good) = now?.since(before.unwrap_or_default()).count()?;
+        let [instructions, cycles, llc_references, llc_misses] = std::array::from_fn(|i| {
+            let (count, good) = self.0[i]?.since(before.0[i].unwrap_or_default()).count()?;
             quality = quality.max(Some(good));
             Some(count)
-        };
-        Counts {
-            instructions: count(self.0.instructions, before.0.instructions),
-            cycles: count(self.0.cycles, before.0.cycles),
-            llc_references: count(self.0.llc_references, before.0.llc_references),
-            llc_misses: count(self.0.llc_misses, before.0.llc_misses),
-            quality: quality.unwrap_or(Quality::Missing),
-        }
+        });
+        let quality = quality.unwrap_or(Quality::Missing);
+        Counts { instructions, cycles, llc_references, llc_misses, quality }
     }
-}
-
-fn is_gone(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(libc::ESRCH)
 }
 
 /// Why cache misses cannot be counted here.

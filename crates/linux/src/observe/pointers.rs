@@ -34,7 +34,7 @@ use ring::Ring;
 pub const BLOCK: u64 = 512;
 /// The largest number of rings in a run: each takes memory that the kernel cannot swap out, and an
 /// open file.
-pub const MOST_RINGS: usize = 256;
+pub(crate) const MOST_RINGS: usize = 256;
 /// Instructions between two samples (table 3 of the paper).
 const INSTRUCTIONS: u64 = 500_000;
 /// CPU time between two samples without counters, ns: a hundred in a quantum of 100 ms, twenty-five
@@ -73,16 +73,13 @@ impl SampleClock {
 
 /// The samples of one program.
 #[derive(Debug)]
-pub struct Pointers(Vec<Ring>);
+pub(crate) struct Pointers(Vec<Ring>);
 
 impl Pointers {
     /// Samples the program that `shim` is going to start, with all its descendants, on these CPUs.
-    /// Has to be called before the shim gets its order.
-    ///
-    /// # Errors
-    /// When one of the events is unavailable: too many files, or too much memory that cannot be
-    /// swapped out.
-    pub fn below(shim: Process, cpus: &CpuSet, source: SampleClock) -> io::Result<Pointers> {
+    /// Has to be called before the shim gets its order. An event is unavailable where there are too
+    /// many files, or too much memory that cannot be swapped out.
+    pub(crate) fn below(shim: Process, cpus: &CpuSet, source: SampleClock) -> io::Result<Pointers> {
         let open = |cpu| Ring::new(counters::sample_below(source.sampling(), shim, cpu)?);
         Ok(Pointers(cpus.iter().map(open).collect::<io::Result<Vec<Ring>>>()?))
     }

@@ -26,12 +26,11 @@ pub struct CounterEvent {
 }
 
 /// The event at which the instruction pointer is sampled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sampling {
-    /// What is counted.
-    pub event: CounterEvent,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sampling {
+    pub(crate) event: CounterEvent,
     /// The number of events between two samples.
-    pub period: u64,
+    pub(crate) period: u64,
 }
 
 /// An event that is being counted, in user mode only; until it is dropped.
@@ -87,7 +86,6 @@ impl CounterReading {
         }
     }
 
-    /// The difference to an earlier reading.
     pub(super) fn since(self, before: CounterReading) -> CounterReading {
         CounterReading {
             value: self.value.saturating_sub(before.value),
