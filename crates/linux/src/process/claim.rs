@@ -56,10 +56,7 @@ pub(crate) struct Claim {
 pub(crate) struct Taken;
 
 impl Claim {
-    /// Claims a process. `None` where that cannot be done.
-    ///
-    /// # Errors
-    /// When another cosched has claimed it.
+    /// Claims a process, unless another cosched has. `None` where that cannot be done.
     pub(crate) fn take(of: Of, process: Process, proc: &Proc) -> Result<Option<Claim>, Taken> {
         let Some(file) = open(of, process, proc) else { return Ok(None) };
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -69,7 +66,6 @@ impl Claim {
         }
     }
 
-    /// Whether a cosched has claimed a process.
     pub(crate) fn is_taken(of: Of, process: Process, proc: &Proc) -> bool {
         let shared = FlockOperation::NonBlockingLockShared;
         open(of, process, proc).is_some_and(|file| {

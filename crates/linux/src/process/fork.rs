@@ -16,27 +16,16 @@ use rustix::process::Pid;
 /// The flag of `clone3`; the C library's constant of that name is too narrow for it.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
-/// Which side of the fork continues.
+/// Which side of the fork continues. The child knows whether it is in the cgroup already.
 pub(crate) enum Forked {
-    /// The child, which may or may not be in the cgroup already.
-    Child {
-        /// Whether it is in the cgroup.
-        born_in: bool,
-    },
-    /// The caller.
-    Parent {
-        /// The child.
-        child: Pid,
-    },
+    Child { born_in: bool },
+    Parent { child: Pid },
 }
 
 /// Forks. The child starts in the v2 cgroup with this folder, where the kernel can do that.
 ///
 /// # Safety
 /// The caller has a single thread: no lock is held by a thread that the child lacks.
-///
-/// # Errors
-/// When no process can be made.
 pub(crate) unsafe fn into_cgroup(folder: Option<&Path>) -> io::Result<Forked> {
     let folder = folder.and_then(|folder| File::open(folder).ok());
     // SAFETY: the caller has a single thread.
@@ -49,10 +38,7 @@ pub(crate) unsafe fn into_cgroup(folder: Option<&Path>) -> io::Result<Forked> {
     match forked {
         ..0 => Err(io::Error::last_os_error()),
         0 => Ok(Forked::Child { born_in: born.is_some() }),
-        pid => {
-            let child = Pid::from_raw(pid).ok_or(io::ErrorKind::Other)?;
-            Ok(Forked::Parent { child })
-        }
+        pid => Ok(Forked::Parent { child: Pid::from_raw(pid).ok_or(io::ErrorKind::Other)? }),
     }
 }
 

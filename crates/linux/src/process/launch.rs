@@ -247,7 +247,7 @@ impl Launched {
 
     /// Waits for the end of a shim that has nothing left to do, so that no zombie of it stays. It
     /// does not wait for long, since another process may have stopped the shim.
-    pub fn dismiss(mut self) {
+    pub(crate) fn dismiss(mut self) {
         let until = Instant::now() + PATIENCE;
         while !self.reap().unwrap_or(true) && Instant::now() < until {
             std::thread::sleep(PAUSE);

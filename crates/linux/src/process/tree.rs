@@ -58,11 +58,9 @@ impl Process {
         (self.start_time, self.pid)
     }
 
-    /// Its present data; `None` once it has ended, even if it has not been waited for yet.
-    ///
-    /// # Errors
-    /// When that is not known: the caller may open no more files, say.
-    pub fn check(&self, proc: &Proc) -> Result<Option<Stat>, FileError> {
+    /// Its present data; `None` once it has ended, even if it has not been waited for yet. An error
+    /// means that this is not known: the caller may open no more files, say.
+    pub(crate) fn check(&self, proc: &Proc) -> Result<Option<Stat>, FileError> {
         let stat = if_there(proc.stat(self.pid))?.filter(|stat| self.is_alive_in(stat));
         match stat {
             Some(stat) if stat.state.has_ended() => {
@@ -80,7 +78,7 @@ impl Process {
 
     /// Whether it is not known to have ended. This reads one thread's account: the account of a
     /// process costs as much as it has threads.
-    pub fn is_there(&self, proc: &Proc) -> bool {
+    pub(crate) fn is_there(&self, proc: &Proc) -> bool {
         match if_there(proc.thread_stat(self.pid, self.pid)) {
             Ok(stat) => stat.is_some_and(|stat| self.is_alive_in(&stat)),
             Err(_) => true,
@@ -137,7 +135,7 @@ impl Tree {
 
     /// The present processes of the program, and why further ones may be missing: the caller may
     /// open no more files, say.
-    pub fn read_members(&self, proc: &Proc) -> (Vec<Process>, Option<FileError>) {
+    pub(crate) fn read_members(&self, proc: &Proc) -> (Vec<Process>, Option<FileError>) {
         let mut lack = None;
         let is_alive = |process: &Process, lack: &mut Option<FileError>| {
             or_note(process.check(proc), lack).is_some()
@@ -168,7 +166,7 @@ impl Tree {
 
     /// Whether a process belongs to the program. The search goes upwards: that costs a read for
     /// each of its ancestors, where a walk costs one for every process.
-    pub fn has(&self, proc: &Proc, pid: i32) -> bool {
+    pub(crate) fn has(&self, proc: &Proc, pid: i32) -> bool {
         let Some(shim) = self.shim.filter(|shim| shim.look(proc).is_some()) else {
             return self.members(proc).iter().any(|process| process.pid == pid);
         };
@@ -180,7 +178,7 @@ impl Tree {
 
     /// Calls `act` on every process, again and again, until a whole walk had nothing to do; `act`
     /// returns whether it did something.
-    pub fn until_stable(&self, proc: &Proc, mut act: impl FnMut(Process) -> bool) {
+    pub(crate) fn until_stable(&self, proc: &Proc, mut act: impl FnMut(Process) -> bool) {
         for _ in 0..MOST_WALKS {
             let mut busy = false;
             for process in self.members(proc) {
@@ -192,11 +190,9 @@ impl Tree {
         }
     }
 
-    /// Calls `act` once on every thread of the program, including those that are born meanwhile.
-    ///
-    /// # Errors
-    /// The first error of `act`, which ends the walk.
-    pub fn threads_until_stable<E>(
+    /// Calls `act` once on every thread of the program, including those that are born meanwhile. The
+    /// first error of `act` ends the walk.
+    pub(crate) fn threads_until_stable<E>(
         &self,
         proc: &Proc,
         mut act: impl FnMut(Process) -> Result<(), E>,

@@ -95,10 +95,7 @@ impl Usable {
     }
 
     /// Finds the CPUs for a caller with this mask and these cgroups.
-    ///
-    /// # Errors
-    /// When a limit cannot be read, or no CPU is left.
-    pub fn within(
+    fn within(
         machine: &Topology,
         mask: &CpuSet,
         cgroups: &Hierarchies,

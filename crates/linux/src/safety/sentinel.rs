@@ -111,29 +111,29 @@ impl Sentinel {
     }
 
     /// Notes that cosched waits, until this time on the kernel's monotonic clock at most.
-    pub fn waits_until(&self, at: Nanos) {
+    pub(crate) fn waits_until(&self, at: Nanos) {
         self.heartbeat.waits_until(at);
     }
 
     /// Notes that cosched works: to be called more often than every half second.
-    pub fn works(&self) {
+    pub(crate) fn works(&self) {
         self.heartbeat.works();
     }
 
     /// Whether it does not work, since it is stopped, or frozen: then another is needed.
-    pub fn is_held_up(&self, proc: &Proc) -> bool {
+    pub(crate) fn is_held_up(&self, proc: &Proc) -> bool {
         let is_stopped = |stat: Stat| stat.state == ProcState::Stopped;
         self.heartbeat.is_unwatched() || proc.stat(self.pid()).is_ok_and(is_stopped)
     }
 
     /// Dismisses a sentinel that works; returns the process, to be waited for.
-    pub fn retire(mut self) -> Child {
+    pub(crate) fn retire(mut self) -> Child {
         let _ = self.channel.write_all(&[GOODBYE]);
         self.child
     }
 
     /// Dismisses a sentinel that does not work; returns the process, to be waited for.
-    pub fn dismiss(mut self) -> Child {
+    pub(crate) fn dismiss(mut self) -> Child {
         // If it is frozen, it reads this before it sees that the socket is closed, and undoes
         // nothing.
         let _ = self.channel.write_all(&[GOODBYE]);
@@ -165,7 +165,7 @@ impl Sentinel {
     }
 
     /// Waits for its end, if that has come.
-    pub fn reap(&mut self) {
+    pub(crate) fn reap(&mut self) {
         let _ = self.child.try_wait();
     }
 
@@ -192,7 +192,7 @@ impl Sentinel {
 
 /// What a sentinel needs to begin. It may begin in another thread than the one that writes the log.
 #[derive(Debug)]
-pub struct Task {
+pub(crate) struct Task {
     path: PathBuf,
     file: File,
     memory: File,
@@ -200,20 +200,14 @@ pub struct Task {
 
 impl Task {
     /// The guard over a log as it is now.
-    ///
-    /// # Errors
-    /// When this process may open no more files.
-    pub fn new(log: &Log) -> io::Result<Task> {
+    pub(crate) fn new(log: &Log) -> io::Result<Task> {
         // The log itself is passed, too: another process may remove the file.
         let path = std::path::absolute(log.path())?;
         Ok(Task { path, file: log.file()?, memory: log.memory()? })
     }
 
     /// Starts the sentinel. It is ready when this returns.
-    ///
-    /// # Errors
-    /// When no process can be made, or it does not answer in this time.
-    pub fn begin(self, executable: &Path, patience: Duration) -> Result<Sentinel, NotBegun> {
+    pub(crate) fn begin(self, executable: &Path, patience: Duration) -> Result<Sentinel, NotBegun> {
         let failed = |source| HelperError { executable: executable.to_owned(), source };
         // Not as an argument: `pkill -f cosched` must not find it there.
         let path = [self.path.as_os_str().as_bytes(), &[0]].concat();
@@ -232,11 +226,10 @@ impl Task {
 
 /// Why a sentinel did not begin.
 #[derive(Debug)]
-pub struct NotBegun {
-    /// What the system said.
-    pub error: HelperError,
+pub(crate) struct NotBegun {
+    pub(crate) error: HelperError,
     /// Its process, which was killed and has not ended, since it is frozen.
-    pub left: Option<Child>,
+    pub(crate) left: Option<Child>,
 }
 
 impl From<HelperError> for NotBegun {

@@ -110,9 +110,6 @@ unsafe impl Send for Records {}
 
 impl Records {
     /// Maps the array behind a descriptor.
-    ///
-    /// # Errors
-    /// The kernel's error.
     pub(super) fn map(array: BorrowedFd<'_>) -> rustix::io::Result<Records> {
         let length = RECORDS * size_of::<MonitorRecord>();
         // SAFETY: a new mapping at a place of the kernel's choice; no other memory is touched.

@@ -84,10 +84,7 @@ pub(crate) fn is_done_with(file: &File, proc: &Proc) -> bool {
 }
 
 /// Marks an open log: everything is undone. Removes its name, too, where no other user can have put
-/// another file in its place.
-///
-/// # Errors
-/// When it cannot be marked, or cannot be removed. A name that is gone already is no error.
+/// another file in its place. A name that is gone already is no error.
 pub(crate) fn forget(path: &Path, file: &File) -> Result<(), LogError> {
     let error = |action, source| LogError { action, path: path.to_owned(), source };
     let found = file.metadata().map_err(|source| error("look at", source))?;

@@ -125,14 +125,14 @@ impl Held {
 /// Keeps other instances of cosched from attaching while one checks what is free and announces what
 /// it takes. It is held until it is dropped.
 #[derive(Debug)]
-pub struct AttachLock {
+pub(crate) struct AttachLock {
     _folders: Vec<File>,
 }
 
 impl AttachLock {
     /// Takes the lock of each folder of logs. Another user may hold the lock of the own folder for
     /// ever, so the wait is limited to a second.
-    pub fn take(folders: &[PathBuf]) -> AttachLock {
+    pub(crate) fn take(folders: &[PathBuf]) -> AttachLock {
         let until = Instant::now() + LONGEST_WAIT;
         let lock = |folder: &PathBuf| {
             let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;

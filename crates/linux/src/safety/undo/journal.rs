@@ -169,6 +169,14 @@ mod tests {
     const P: ProgramId = ProgramId::first(0);
     const Q: ProgramId = ProgramId::first(1);
 
+    fn numbered(pid: i32) -> Process {
+        Process { pid, start_time: 1 }
+    }
+
+    fn mask(pid: i32, cpus: usize) -> Record {
+        Record::UserMask { program: P, thread: numbered(pid), mask: CpuSet::first(cpus) }
+    }
+
     fn pinned(program: ProgramId, cpus: usize) -> Record {
         Record::Pinned { program, found: CpuSet::first(8), set: CpuSet::first(cpus) }
     }
@@ -184,7 +192,7 @@ mod tests {
 
     #[test]
     fn an_unchanged_program_needs_no_undo() {
-        let process = Process { pid: 7, start_time: 1 };
+        let process = numbered(7);
         let main = Record::Main { program: P, process };
         let started =
             |stopped_by_signal| Record::Program { program: P, shim: process, stopped_by_signal };
@@ -205,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_process_continued_by_others_may_be_stopped_by_them_again() {
-        let process = Process { pid: 7, start_time: 1 };
+        let process = numbered(7);
         let (stopped, continued) =
             (Record::StoppedByOther { process }, Record::ContinuedByOther { process });
         let mut journal = Journal::default();
@@ -218,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_move_needs_undo_until_it_is_over() {
-        let thread = Process { pid: 1, start_time: 1 };
+        let thread = numbered(1);
         let (found, set) = (CpuSet::first(2), CpuSet::first(1));
         let moves = || Record::MovesApart { moves: vec![Move { program: P, thread, found, set }] };
         let mut journal = Journal::default();
@@ -232,11 +240,6 @@ mod tests {
 
     #[test]
     fn a_thread_may_take_a_mask_again_that_it_gave_up() {
-        let mask = |pid, cpus| Record::UserMask {
-            program: P,
-            thread: Process { pid, start_time: 1 },
-            mask: CpuSet::first(cpus),
-        };
         let mut journal: Journal = [mask(1, 2), mask(2, 2), mask(1, 8)].into_iter().collect();
         assert_eq!(journal.records(), [mask(2, 2), mask(1, 8)]);
         assert!(!journal.is_news(&mask(1, 8)) && journal.is_news(&mask(1, 2)));
@@ -246,15 +249,10 @@ mod tests {
 
     #[test]
     fn a_thread_of_a_program_that_was_gone_may_take_any_mask() {
-        let mask = |cpus| Record::UserMask {
-            program: P,
-            thread: Process { pid: 1, start_time: 1 },
-            mask: CpuSet::first(cpus),
-        };
         let mut journal = Journal::default();
         for cpus in [2, 2, 8] {
-            journal.add(mask(cpus));
-            assert_eq!(journal.records(), [mask(cpus)]);
+            journal.add(mask(1, cpus));
+            assert_eq!(journal.records(), [mask(1, cpus)]);
             journal.add(Record::Gone { program: P });
             assert_eq!(journal.records(), []);
         }
@@ -272,28 +270,20 @@ mod tests {
             period: Nanos::ZERO,
         };
         let (found, batch) = (attr(SchedPolicy::Other), attr(SchedPolicy::Batch));
-        let of = |program, pid, set| Record::Attr {
-            program,
-            thread: Process { pid, start_time: 1 },
-            found,
-            set,
+        let of = |program, pid, set| {
+            let thread = numbered(pid);
+            Record::Attr { program, thread, found, set }
         };
-        let mut journal: Journal = (0..5)
-            .flat_map(|pid| [of(P, pid, batch), of(P, pid, found), of(Q, pid, batch)])
-            .collect();
-        let process = |pid| Process { pid, start_time: 1 };
-        for pid in [3, 4] {
-            journal.add(Record::Orphan { program: P, process: process(pid) });
-            journal.add(Record::StoppedByOther { process: process(pid) });
-        }
+        let changes = |pid| [of(P, pid, batch), of(P, pid, found), of(Q, pid, batch)];
+        let others = |pid| {
+            let process = numbered(pid);
+            [Record::Orphan { program: P, process }, Record::StoppedByOther { process }]
+        };
+        let mut journal: Journal = (0..5).flat_map(changes).collect();
+        [3, 4].into_iter().flat_map(others).for_each(|record| journal.add(record));
         journal.forget_ended(|thread| thread.pid == 3);
-        let left = [0, 3].into_iter();
-        let left: Vec<Record> = left
-            .flat_map(|pid| [of(P, pid, batch), of(P, pid, found), of(Q, pid, batch)])
-            .collect();
-        let orphan = Record::Orphan { program: P, process: process(3) };
-        let others = [orphan, Record::StoppedByOther { process: process(3) }];
-        assert_eq!(journal.records(), [left, others.to_vec()].concat());
+        let left: Vec<Record> = [0, 3].into_iter().flat_map(changes).chain(others(3)).collect();
+        assert_eq!(journal.records(), left);
         assert!(journal.is_news(&of(P, 4, batch)) && !journal.is_news(&of(P, 3, batch)));
     }
 }

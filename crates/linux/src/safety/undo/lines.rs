@@ -63,9 +63,6 @@ pub(super) fn give_back(file: &File, length: u64) -> bool {
 }
 
 /// Marks an open log: everything is undone. It may have another name by now, and shims hold it.
-///
-/// # Errors
-/// When it cannot be written.
 pub(super) fn mark_undone(file: &File) -> io::Result<()> {
     // In one step, which needs no space on the disk.
     file.set_len(UNDONE)

@@ -119,26 +119,17 @@ impl Log {
     }
 
     /// The file itself: a process that holds it can [read](Log::read) it when its name is removed.
-    ///
-    /// # Errors
-    /// When this process may open no more files.
-    pub fn file(&self) -> io::Result<File> {
+    pub(crate) fn file(&self) -> io::Result<File> {
         self.file.try_clone()
     }
 
     /// The file for a shim. It is opened again: a lock holds as long as any process has the
     /// descriptor that was locked.
-    ///
-    /// # Errors
-    /// When this process may open no more files.
     pub(crate) fn unlocked(&self) -> io::Result<File> {
         File::open(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
     }
 
     /// The memory that is shared with the sentinel.
-    ///
-    /// # Errors
-    /// When this process may open no more files.
     pub(crate) fn memory(&self) -> io::Result<File> {
         self.memory.try_clone()
     }
@@ -223,9 +214,6 @@ impl Log {
     }
 
     /// What is still to be undone according to an open file and the memory that belongs to it.
-    ///
-    /// # Errors
-    /// When one of them cannot be read.
     pub(crate) fn read_both(file: &File, memory: &File, proc: &Proc) -> io::Result<Journal> {
         // In this order: lines that are moved into the file meanwhile are then read twice, which
         // does no harm.
@@ -239,10 +227,7 @@ impl Log {
     }
 
     /// What is still to be undone according to an open file only.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn read(file: &File, proc: &Proc) -> io::Result<Journal> {
+    pub(crate) fn read(file: &File, proc: &Proc) -> io::Result<Journal> {
         Log::read_at_most(file, LARGEST, proc)
     }
 

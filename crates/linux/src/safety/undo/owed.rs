@@ -137,19 +137,28 @@ mod tests {
 
     const P: ProgramId = ProgramId::first(0);
 
+    fn cpus(list: &str) -> CpuSet {
+        list.parse().unwrap()
+    }
+
+    fn numbered(pid: i32) -> Process {
+        Process { pid, start_time: 1 }
+    }
+
+    fn owed(records: impl IntoIterator<Item = Record>) -> ProgramUndo {
+        Owed::of(&records.into_iter().collect()).programs.remove(&P).unwrap()
+    }
+
     #[test]
     fn own_masks_are_restored_and_others_get_the_programs_mask() {
-        let cpus = |list: &str| list.parse::<CpuSet>().unwrap();
-        let (own, other) = (Process { pid: 1, start_time: 1 }, Process { pid: 2, start_time: 2 });
-        let journal: Journal = [
+        let (own, other) = (numbered(1), numbered(2));
+        let masks = owed([
             Record::UserMask { program: P, thread: own, mask: cpus("1-3") },
             Record::Pinned { program: P, found: cpus("0-3"), set: cpus("0-1") },
             Record::Pinned { program: P, found: cpus("0-3"), set: cpus("2-3") },
             Record::Pinned { program: P, found: cpus("0-3"), set: cpus("0") },
-        ]
-        .into_iter()
-        .collect();
-        let masks = &Owed::of(&journal).programs[&P].masks;
+        ])
+        .masks;
         assert_eq!(masks.original(own, cpus("1")), Some(cpus("1-3")));
         assert_eq!(masks.original(own, cpus("2-3")), Some(cpus("1-3")));
         assert_eq!(masks.original(other, cpus("2-3")), Some(cpus("0-3")));
@@ -159,8 +168,7 @@ mod tests {
 
     #[test]
     fn a_thread_gets_its_mask_back_unless_others_have_bound_it() {
-        let cpus = |list: &str| list.parse::<CpuSet>().unwrap();
-        let thread = Process { pid: 1, start_time: 1 };
+        let thread = numbered(1);
         let given = [
             Record::Pinned { program: P, found: cpus("0-7"), set: cpus("0-3") },
             Record::UserMask { program: P, thread, mask: cpus("0-7") },
@@ -177,19 +185,16 @@ mod tests {
             assert_eq!(original(&journal, present), None, "{present}: not from us since");
         }
         let masks = &Owed::of(&journal).programs[&P].masks;
-        let child = Process { pid: 2, start_time: 2 };
-        assert_eq!(masks.original(child, cpus("4-7")), Some(cpus("0-7")), "born with it");
+        assert_eq!(masks.original(numbered(2), cpus("4-7")), Some(cpus("0-7")), "born with it");
     }
 
     #[test]
     fn undo_of_a_move_keeps_masks_that_threads_set_themselves() {
-        let cpus = |list: &str| list.parse::<CpuSet>().unwrap();
-        let [moved, own, born] = [1, 2, 3].map(|pid| Process { pid, start_time: 1 });
+        let [moved, own, born] = [1, 2, 3].map(numbered);
         let of =
             |thread, found, set| Move { program: P, thread, found: cpus(found), set: cpus(set) };
         let moves = vec![of(moved, "0-1", "1"), of(own, "1", "1")];
-        let journal: Journal = [Record::MovesApart { moves }].into_iter().collect();
-        let masks = &Owed::of(&journal).programs[&P].masks;
+        let masks = owed([Record::MovesApart { moves }]).masks;
         assert_eq!(masks.original(moved, cpus("1")), Some(cpus("0-1")));
         assert_eq!(masks.original(own, cpus("1")), None);
         assert_eq!(masks.original(born, cpus("1")), Some(cpus("0-1")));
@@ -197,12 +202,9 @@ mod tests {
 
     #[test]
     fn a_moved_thread_and_its_children_get_the_mask_that_was_found() {
-        let cpus = |list: &str| list.parse::<CpuSet>().unwrap();
-        let (thread, child) =
-            (Process { pid: 1, start_time: 1 }, Process { pid: 2, start_time: 2 });
+        let (thread, child) = (numbered(1), numbered(2));
         let one = Move { program: P, thread, found: cpus("1-3"), set: cpus("1") };
-        let journal: Journal = [Record::MovesApart { moves: vec![one] }].into_iter().collect();
-        let masks = &Owed::of(&journal).programs[&P].masks;
+        let masks = owed([Record::MovesApart { moves: vec![one] }]).masks;
         assert_eq!(masks.original(thread, cpus("1")), Some(cpus("1-3")));
         assert_eq!(masks.original(child, cpus("1")), Some(cpus("1-3")), "born in that moment");
         assert_eq!(masks.original(thread, cpus("2")), None, "its owner has changed it since");
@@ -211,11 +213,10 @@ mod tests {
     /// A program that was ever stopped by signals is continued, in whatever order the records are.
     #[test]
     fn a_program_once_stopped_by_signals_is_continued() {
-        let shim = Process { pid: 1, start_time: 1 };
+        let shim = numbered(1);
         let record = |stopped_by_signal| Record::Program { program: P, shim, stopped_by_signal };
         for order in [[true, false], [false, true]] {
-            let journal: Journal = order.map(record).into_iter().collect();
-            assert!(Owed::of(&journal).programs[&P].stopped_by_signal);
+            assert!(owed(order.map(record)).stopped_by_signal);
         }
     }
 }

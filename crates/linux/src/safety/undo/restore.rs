@@ -105,7 +105,7 @@ pub enum NotRestored {
 
 /// Continues every program that cosched has frozen or stopped, gives all the same weight, and
 /// leaves the rest as it is.
-pub fn thaw(journal: &Journal, proc: &Proc) -> Restored {
+pub(crate) fn thaw(journal: &Journal, proc: &Proc) -> Restored {
     let (mut owed, mut continued) = (Owed::of(journal), HashSet::new());
     let mut work = Work::begin(&mut continued, proc);
     // First the steps that need no data of a program: reading them may wait for a lock of a program
