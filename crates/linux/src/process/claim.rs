@@ -23,7 +23,6 @@ use super::tree::Process;
 use crate::kernel::file_locks;
 use crate::kernel::procfs::Proc;
 
-/// What is claimed of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Of {
     /// It, with all below it.

@@ -28,7 +28,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
-pub use reports::{ReportError, Reports, ShimReport, StartStep};
+pub use reports::{Reports, ShimReport, StartStep};
 
 use crate::kernel::open_files::FileLimit;
 use crate::kernel::procfs::Proc;

@@ -22,7 +22,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::Command;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -47,7 +46,6 @@ use crate::process::labels::Pipes;
 use crate::process::launch::{LaunchOrder, ShimReport, StartStep};
 use crate::process::tree::Process;
 
-/// The key of the socket to cosched.
 const CHANNEL: u64 = 0;
 
 /// How long to wait where waiting for children fails.
@@ -270,7 +268,6 @@ fn hear(mut reader: UnixStream) -> Result<(), (StartStep, io::Error)> {
     Err((step, io::Error::from_raw_os_error(errno)))
 }
 
-/// In the child: executes the command, or returns the error.
 fn become_the_command(order: &LaunchOrder, born_in: bool, pipes: &Pipes) -> (StartStep, io::Error) {
     if let Err(failed) = prepare(order, born_in) {
         return failed;
@@ -283,7 +280,8 @@ fn become_the_command(order: &LaunchOrder, born_in: bool, pipes: &Pipes) -> (Sta
         command.arg0(name).args(arguments);
     }
     if let Some(stdin) = &order.stdin {
-        match open_input(stdin) {
+        // A terminal must not become that of the program's session.
+        match File::options().read(true).custom_flags(libc::O_NOCTTY).open(stdin) {
             Ok(file) => command.stdin(file),
             Err(error) => return (StartStep::Input, error),
         };
@@ -295,12 +293,6 @@ fn become_the_command(order: &LaunchOrder, born_in: bool, pipes: &Pipes) -> (Sta
     }
     signals::set_in(&mut command, order.ignored.clone());
     (StartStep::Command, command.exec())
-}
-
-/// Opens what a program reads as standard input. A terminal must not become that of the program's
-/// session.
-fn open_input(path: &Path) -> io::Result<File> {
-    File::options().read(true).custom_flags(libc::O_NOCTTY).open(path)
 }
 
 /// Before `exec`: everything that must hold from the command's first instruction on.
