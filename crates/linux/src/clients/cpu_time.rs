@@ -22,7 +22,6 @@ const LOOK: Duration = Duration::from_secs(2);
 /// Samples take this part of the time at most: 0.025 % of a CPU, however many programs and threads
 /// there are.
 const PART: u32 = 4000;
-/// How often the processes of a program are listed.
 const WALK: Duration = Duration::from_secs(10);
 /// Ticks in a second: the kernel's unit of times for user space.
 const TICKS: f64 = 100.0;
@@ -37,7 +36,6 @@ impl Roots {
         Roots((0..slots).map(|_| AtomicI32::new(0)).collect())
     }
 
-    /// Sets the shim of a program.
     pub(crate) fn set(&self, slot: u16, shim: i32) {
         if let Some(root) = self.0.get(usize::from(slot)) {
             root.store(shim, Ordering::Relaxed);
@@ -84,7 +82,6 @@ pub struct Meter {
     walked: Vec<Walked>,
 }
 
-/// What was found below a shim.
 #[derive(Clone, Debug, Default)]
 struct Walked {
     shim: i32,

@@ -16,7 +16,6 @@ use crate::hook::Reported;
 #[derive(Clone, Debug, Default)]
 pub struct StatsOfRun(Arc<[Mutex<ProgramBarriers>]>);
 
-/// The statistics of one program.
 #[derive(Clone, Copy, Debug, Default)]
 struct ProgramBarriers {
     /// In finished runs, and in the present one.

@@ -33,7 +33,6 @@ pub(crate) struct Computed {
     pub(crate) outside: Nanos,
 }
 
-/// The clocks of a process at some time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Clocks {
     scheduled: u64,

@@ -208,7 +208,6 @@ fn look(
     Ok((seen.dependencies, seen.sockets.contacts(tables, proc, pids)))
 }
 
-/// What was seen so far of the processes of one program.
 #[derive(Default)]
 struct Look {
     dependencies: Dependencies,

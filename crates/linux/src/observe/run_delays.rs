@@ -13,7 +13,6 @@ use cosched_core::Nanos;
 use crate::kernel::procfs::Proc;
 use crate::process::tree::Process;
 
-/// Tracks the threads of one program.
 #[derive(Debug, Default)]
 pub(crate) struct RunDelays(BTreeMap<i32, u64>);
 

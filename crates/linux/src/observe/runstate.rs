@@ -39,7 +39,6 @@ static OBJECT: Object = Object {
     ],
 };
 
-/// The table's name in the programs in the kernel.
 const TABLE: &str = "threads";
 
 /// The table and what writes it.

@@ -20,11 +20,6 @@ const DELEGATE_MORE: &str = "have systemd pass the controller on: `sudo systemct
 const MOUNT_V2: &str = "mount cgroup v2: `mount -t cgroup2 none /sys/fs/cgroup/unified`, or boot \
                         with systemd.unified_cgroup_hierarchy=1";
 
-/// How to get a cgroup of one's own in a version 1 tree.
-fn own_v1(own: &Path) -> String {
-    format!("run as root, or have a cgroup of your own: `{}`", own_below(own, geteuid().as_raw()))
-}
-
 /// What a user types to have a cgroup below `parent` with the shell in it. A new version 1 cgroup
 /// with a cpuset has no CPUs and no memory, and takes no process until it has both.
 fn own_below(parent: &Path, uid: u32) -> String {
@@ -80,7 +75,8 @@ fn controller_v1(
 ) -> Right {
     match cgroups.v1(controller) {
         Some(tree) => {
-            let remedy = own_v1(tree.own.path());
+            let shell = own_below(tree.own.path(), geteuid().as_raw());
+            let remedy = format!("run as root, or have a cgroup of your own: `{shell}`");
             tried(name, &tree.own, tree.own.try_in_child(attempt), &remedy)
         }
         // No remedy is needed: hosts without v1 have the same in v2.
@@ -118,7 +114,6 @@ fn remedy_v2(tree: &Hierarchy, by_systemd: &str) -> String {
     }
 }
 
-/// How to get a cgroup of one's own in a version 2 tree without systemd.
 fn own_v2(mount: &Path, uid: u32) -> String {
     if uid != 0 {
         return format!("have a cgroup of your own: `{}`", own_below(mount, uid));

@@ -106,7 +106,8 @@ impl Usable {
         }
         usable.keep(mask, Limit::Affinity { cpus: *mask });
         if let Some((cgroup, cpus)) = quota(cgroups)? {
-            let few = packed(machine, &usable.cpus, whole_cpus(cpus));
+            // A cast from float saturates, so any quota is safe.
+            let few = packed(machine, &usable.cpus, (cpus.floor() as usize).max(1));
             usable.keep(&few, Limit::Quota { cgroup, cpus });
         }
         match usable.cpus.is_empty() {
@@ -124,12 +125,6 @@ impl Usable {
     }
 }
 
-/// The CPUs that a quota can keep busy.
-fn whole_cpus(quota: f64) -> usize {
-    // A cast from float saturates, so any quota is safe.
-    (quota.floor() as usize).max(1)
-}
-
 /// `count` of these CPUs: close together, and one per core before any second sibling.
 fn packed(machine: &Topology, cpus: &CpuSet, count: usize) -> CpuSet {
     let cpus: Vec<&Cpu> = cpus.iter().filter_map(|id| machine.cpu(id)).collect();
@@ -144,7 +139,6 @@ fn packed(machine: &Topology, cpus: &CpuSet, count: usize) -> CpuSet {
     ranked.into_iter().take(count).map(|(_, id)| id).collect()
 }
 
-/// The CPUs of the caller's cpuset, and the cgroup that has it.
 fn cpuset(cgroups: &Hierarchies) -> Result<Option<(PathBuf, CpuSet)>, TopologyError> {
     let files: &[&str] = &["cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"];
     for tree in cgroups.v1("cpuset").into_iter().chain(cgroups.v2()) {
@@ -241,31 +235,30 @@ mod tests {
         (root, found)
     }
 
-    fn usable(machine: &Topology, mask: &str, cgroups: &Hierarchies) -> (String, Vec<Limit>) {
-        let usable = Usable::within(machine, &mask.parse().unwrap(), cgroups).unwrap();
+    /// The outcome on a machine with eight CPUs.
+    fn usable(mask: &str, cgroups: &Hierarchies) -> (String, Vec<Limit>) {
+        let machine = Topology::regular(1, 1, 8, 1, 1);
+        let usable = Usable::within(&machine, &mask.parse().unwrap(), cgroups).unwrap();
         (usable.cpus.to_string(), usable.limited_by)
     }
 
     #[test]
     fn without_limits_the_whole_machine_may_be_used() {
-        let machine = Topology::regular(1, 1, 4, 1, 1);
-        assert_eq!(usable(&machine, "0-3", &Hierarchies::default()), ("0-3".into(), vec![]));
+        assert_eq!(usable("0-7", &Hierarchies::default()), ("0-7".into(), vec![]));
     }
 
     #[test]
     fn the_mask_limits_and_says_so() {
-        let machine = Topology::regular(1, 1, 4, 1, 1);
-        let (cpus, limits) = usable(&machine, "1-2,9", &Hierarchies::default());
+        let (cpus, limits) = usable("1-2,9", &Hierarchies::default());
         assert_eq!(cpus, "1-2");
         assert_eq!(limits, [Limit::Affinity { cpus: "1-2,9".parse().unwrap() }]);
     }
 
     #[test]
     fn an_ancestors_cpuset_counts_if_the_group_has_none() {
-        let machine = Topology::regular(1, 1, 8, 1, 1);
         let files = [("c/a/cpuset.cpus.effective", "2-5\n"), ("c/a/b/cgroup.procs", "")];
         let (root, groups) = cgroups(&[("v2", "c")], "0::/a/b\n", &files);
-        let (cpus, limits) = usable(&machine, "0-7", &groups);
+        let (cpus, limits) = usable("0-7", &groups);
         assert_eq!(cpus, "2-5");
         let cgroup = root.path().join("c/a");
         assert_eq!(limits, [Limit::Cpuset { cgroup, cpus: "2-5".parse().unwrap() }]);
@@ -273,18 +266,16 @@ mod tests {
 
     #[test]
     fn a_v1_cpuset_is_read_from_its_own_tree() {
-        let machine = Topology::regular(1, 1, 8, 1, 1);
         let files = [("s/j/cpuset.effective_cpus", "4\n"), ("s/j/cpuset.cpus", "4-5\n")];
         let (_root, groups) = cgroups(&[("cpuset", "s")], "3:cpuset:/j\n", &files);
-        assert_eq!(usable(&machine, "0-7", &groups).0, "4");
+        assert_eq!(usable("0-7", &groups).0, "4");
     }
 
     #[test]
     fn the_smallest_quota_of_all_ancestors_is_rounded_down() {
-        let machine = Topology::regular(1, 1, 8, 1, 1);
         let files = [("c/a/cpu.max", "250000 100000\n"), ("c/a/b/cpu.max", "max 100000\n")];
         let (root, groups) = cgroups(&[("v2", "c")], "0::/a/b\n", &files);
-        let (cpus, limits) = usable(&machine, "1-7", &groups);
+        let (cpus, limits) = usable("1-7", &groups);
         assert_eq!(cpus, "1-2");
         let quota = Limit::Quota { cgroup: root.path().join("c/a"), cpus: 2.5 };
         assert_eq!(limits, [Limit::Affinity { cpus: "1-7".parse().unwrap() }, quota]);
@@ -292,11 +283,10 @@ mod tests {
 
     #[test]
     fn half_a_cpu_is_one_cpu_and_a_large_quota_is_no_limit() {
-        let machine = Topology::regular(1, 1, 4, 1, 1);
-        for (quota, cpus) in [("50000", "0"), ("400000", "0-3"), ("-1", "0-3")] {
+        for (quota, cpus) in [("50000", "0"), ("800000", "0-7"), ("-1", "0-7")] {
             let files = [("q/cpu.cfs_quota_us", quota), ("q/cpu.cfs_period_us", "100000\n")];
             let (_root, groups) = cgroups(&[("cpu,cpuacct", "q")], "1:cpu,cpuacct:/\n", &files);
-            assert_eq!(usable(&machine, "0-3", &groups).0, cpus, "{quota}");
+            assert_eq!(usable("0-7", &groups).0, cpus, "{quota}");
         }
     }
 

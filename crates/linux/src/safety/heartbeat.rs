@@ -55,12 +55,10 @@ impl Heartbeat {
         self.waits_until(Nanos(monotonic() + WORK));
     }
 
-    /// Whether cosched is stuck.
     pub(crate) fn is_missed(&self) -> bool {
         self.is_past(DUE, SLACK)
     }
 
-    /// The sentinel checks now.
     pub(crate) fn checks(&self) {
         let _ = self.0.write_all_at(&monotonic().to_ne_bytes(), CHECK);
     }

@@ -19,7 +19,6 @@ use crate::kernel::signals;
 /// How long the kernel may take to notice that the cgroup is empty.
 const LEAVING: Duration = Duration::from_millis(500);
 
-/// The prefix of such a cgroup's name; the sentinel's number follows.
 const NAME: &str = "csentinel-";
 
 /// The cgroup into which the sentinel has moved.
@@ -85,7 +84,6 @@ fn sentinel_of(cgroup: &Dir) -> Option<i32> {
     cgroup.path().file_name()?.to_str()?.strip_prefix(NAME)?.parse().ok()
 }
 
-/// Removes the cgroups of sentinels that were killed.
 fn remove_left(above: &Dir, proc: &Proc) {
     for place in above.children().unwrap_or_default() {
         let has_ended = |pid| proc.stat(pid).map_or(true, |stat| stat.has_ended());

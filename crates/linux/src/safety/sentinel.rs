@@ -47,7 +47,6 @@ const GOODBYE: u8 = b'.';
 const ON_GUARD: u8 = b'!';
 /// The length of the report that every program was thawed: when, on the kernel's monotonic clock.
 const NEWS: usize = size_of::<u64>();
-/// How often to check whether cosched is stopped or stuck.
 const CHECK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
 /// How often to check whether a process still listens at a killed cosched's sockets, and the time
 /// between two checks.

@@ -136,7 +136,6 @@ const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
 const SAMPLE_IP: u64 = 1 << 0;
 const ANY_CPU: i32 = -1;
 
-/// Tries whether the caller may be sampled like that.
 pub(crate) fn can_sample(sampling: Sampling) -> io::Result<()> {
     open_as(sampled(sampling, DISABLED), 0, ANY_CPU).map(drop)
 }

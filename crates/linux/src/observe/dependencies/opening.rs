@@ -52,7 +52,6 @@ fn pipe_opened_by(thread: &Path) -> Option<SharedKey> {
     }
 }
 
-/// What is at a path.
 #[derive(Debug, PartialEq, Eq)]
 enum PathKind {
     Pipe(FileId),

@@ -99,7 +99,6 @@ impl MonitorRecord {
     }
 }
 
-/// All records, read-only.
 #[derive(Debug)]
 pub(super) struct Records {
     first: NonNull<MonitorRecord>,

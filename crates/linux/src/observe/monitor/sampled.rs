@@ -46,7 +46,6 @@ pub struct Sampled {
     pub(crate) ticks: bool,
 }
 
-/// A process that was added.
 #[derive(Clone, Copy, Debug)]
 struct SampledProcess {
     program: u32,
@@ -73,9 +72,7 @@ struct ObservedThread {
     looks: [u32; ACTIVITIES],
     answered: u32,
     denied: u32,
-    /// Whether it may not be observed.
     hidden: bool,
-    /// Time asleep, by activity.
     asleep: [u64; ACTIVITIES],
     ticks: Ticks,
 }

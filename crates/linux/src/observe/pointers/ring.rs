@@ -26,11 +26,8 @@ const HEADER: usize = 8;
 #[derive(Debug)]
 pub(super) struct Ring {
     base: *mut u8,
-    /// Size of the first page.
     page: usize,
-    /// How far it has been read.
     tail: u64,
-    /// The bytes that were copied out of it.
     bytes: Vec<u8>,
     /// The event, which ends when this is closed.
     _event: File,

@@ -14,7 +14,6 @@ use crate::kernel::files::FileError;
 /// How long to wait for ended processes to leave a cgroup.
 const LEAVING: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(1);
-/// The file with the controllers that a cgroup enables.
 pub(super) const PASSED_ON: &str = "cgroup.subtree_control";
 
 /// A cgroup to be removed, and where its processes go.
@@ -56,7 +55,6 @@ impl Doomed {
         }
     }
 
-    /// Gives all programs of the run the same weight.
     pub(super) fn even_out(&self) -> Result<(), FileError> {
         if !matches!(self.kind, CgroupKind::V2 | CgroupKind::V1Cpu) {
             return Ok(());

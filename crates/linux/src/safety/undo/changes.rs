@@ -54,12 +54,10 @@ impl<T: Copy + PartialEq> Changes<T> {
         self.by_thread.keys().copied()
     }
 
-    /// All settings that cosched made.
     pub(super) fn sets(&self) -> impl Iterator<Item = T> {
         self.all.iter().map(|change| change.set)
     }
 
-    /// Whether nothing was ever announced.
     pub(super) fn is_empty(&self) -> bool {
         self.all.is_empty()
     }

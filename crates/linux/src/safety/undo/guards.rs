@@ -15,6 +15,7 @@ use rustix::process::Signal;
 use super::kept::{KeptLog, descriptors, shown_path};
 use super::lines::is_marked;
 use super::log::owner;
+use super::place::own_uid;
 use crate::cgroup::{Dir, Hierarchies, Hierarchy, Version};
 use crate::kernel::procfs::{Proc, ProcState};
 use crate::process::helper::Helper;
@@ -41,7 +42,7 @@ pub fn stopped_sentinels(folders: &[PathBuf], proc: &Proc) -> Vec<Process> {
 }
 
 fn of_gone_cosched(folders: &[PathBuf], proc: &Proc) -> Vec<Process> {
-    let user = rustix::process::geteuid().as_raw();
+    let user = own_uid();
     let is_own = |pid: &i32| {
         Helper::Sentinel.may_be_of(user, *pid, proc)
             // In a container, its cosched has another number, or start time.

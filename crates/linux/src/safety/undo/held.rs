@@ -21,6 +21,7 @@ use super::journal::Journal;
 use super::lines::{LARGEST, length};
 use super::log::{Log, LogError, open, owner};
 use super::owed::Owed;
+use super::place::own_uid;
 use super::record::Record;
 use crate::kernel::procfs::Proc;
 use crate::process::tree::{Process, Tree};
@@ -60,7 +61,7 @@ impl Held {
     /// been removed.
     pub fn all(folder: &Path, proc: &Proc) -> Result<Vec<Held>, LogError> {
         let user = fs::symlink_metadata(folder).map_or(u32::MAX, |found| found.uid());
-        let is_own = user == rustix::process::geteuid().as_raw();
+        let is_own = user == own_uid();
         let (mut left, logs) = match is_own {
             true => (u64::MAX, usize::MAX),
             false => (MOST_OF_ANOTHER, MOST_LOGS),

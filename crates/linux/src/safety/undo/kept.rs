@@ -17,7 +17,7 @@ use super::journal::Journal;
 use super::lines::{first_records, has_lines};
 use super::log::{Log, LogError, is_in_use, owner};
 use super::namespace;
-use super::place::is_own_folder;
+use super::place::{is_own_folder, own_uid};
 use super::record::Record;
 use crate::kernel::procfs::Proc;
 use crate::process::helper::Helper;
@@ -129,20 +129,16 @@ fn inode(found: &fs::Metadata) -> (u64, u64) {
     (found.dev(), found.ino())
 }
 
-fn own_user() -> u32 {
-    rustix::process::geteuid().as_raw()
-}
-
 /// The shims of this user.
 fn shims(proc: &Proc) -> impl Iterator<Item = i32> {
-    let is_shim = move |pid: &i32| Helper::Shim.may_be_of(own_user(), *pid, proc);
+    let is_shim = move |pid: &i32| Helper::Shim.may_be_of(own_uid(), *pid, proc);
     proc.processes().unwrap_or_default().into_iter().filter(is_shim)
 }
 
 /// The files of this user that its shims hold open, with their last paths.
 fn held_by_shims(proc: &Proc) -> impl Iterator<Item = (PathBuf, File)> {
     let held = shims(proc).flat_map(move |pid| descriptors(pid, proc));
-    held.filter_map(|(target, by)| Some((shown_path(target), own_file(&by, own_user())?)))
+    held.filter_map(|(target, by)| Some((shown_path(target), own_file(&by, own_uid())?)))
 }
 
 /// Whether an open file is a log by its content: its name proves nothing.

@@ -68,7 +68,6 @@ pub(super) fn mark_undone(file: &File) -> io::Result<()> {
     file.set_len(UNDONE)
 }
 
-/// Whether a log is marked so.
 pub(super) fn is_marked(found: &Metadata) -> bool {
     found.len() == UNDONE
 }
@@ -176,7 +175,6 @@ fn whole_lines(lines: &[u8]) -> &[u8] {
     if is_cut { &lines[..end] } else { lines }
 }
 
-/// Whether a file was last written before the machine was booted.
 fn is_of_earlier_boot(file: &File) -> bool {
     let uptime = clock_gettime(ClockId::Boottime);
     let uptime = Duration::new(uptime.tv_sec as u64, uptime.tv_nsec as u32);
@@ -185,7 +183,6 @@ fn is_of_earlier_boot(file: &File) -> bool {
     written.ok().zip(booted).is_some_and(|(written, booted)| written < booted)
 }
 
-/// Which boot of the machine this is.
 pub(super) fn boot_id(proc: &Proc) -> io::Result<String> {
     let path = proc.root().join("sys/kernel/random/boot_id");
     Ok(fs::read_to_string(path)?.trim().to_owned())

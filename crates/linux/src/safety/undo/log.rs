@@ -355,7 +355,6 @@ fn lock(file: &File) {
     let _ = flock(file, FlockOperation::NonBlockingLockShared);
 }
 
-/// Whether a cosched or its sentinel uses the log.
 pub(super) fn is_in_use(file: &File) -> bool {
     let is_locked = flock(file, FlockOperation::NonBlockingLockExclusive);
     if is_locked.is_ok() {
@@ -366,9 +365,11 @@ pub(super) fn is_in_use(file: &File) -> bool {
 
 /// Creates the first log of its owner that does not exist yet.
 fn begin(folder: &Path, owner: Process) -> io::Result<(PathBuf, File)> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).mode(0o600).custom_flags(libc::O_APPEND);
     for number in 1.. {
         let path = folder.join(format!("{}-{}-{number}.undo", owner.pid, owner.start_time));
-        match for_appending().create_new(true).open(&path) {
+        match options.open(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             other => {
                 let file = other?;
@@ -378,12 +379,6 @@ fn begin(folder: &Path, owner: Process) -> io::Result<(PathBuf, File)> {
         }
     }
     unreachable!("a folder cannot hold a file for every number")
-}
-
-fn for_appending() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).mode(0o600).custom_flags(libc::O_APPEND);
-    options
 }
 
 /// The cosched that a log belongs to, by its name.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::cgroups::PASSED_ON;
 use super::journal::Journal;
 use super::log::owner;
-use super::place::is_own_folder;
+use super::place::{is_own_folder, own_uid};
 use super::record::{CgroupKind, Record};
 use crate::cgroup::{Dir, Hierarchies, Hierarchy, LEAF, Mark, PROBE, RUN, Version};
 use crate::kernel::procfs::Proc;
@@ -69,7 +69,7 @@ pub fn lost_groups(folders: &[PathBuf], proc: &Proc) -> Vec<LostGroups> {
 /// Calls `act` for each cgroup of this user that has a mark and that no cosched holds, with the log
 /// that the mark names.
 fn each_left(proc: &Proc, mut act: impl FnMut(CgroupKind, &Dir, PathBuf)) {
-    let user = rustix::process::geteuid().as_raw();
+    let user = own_uid();
     for tree in Hierarchies::find(proc).iter().flat_map(Hierarchies::all) {
         let Some(kind) = kind(tree) else { continue };
         let top = Dir::new(&tree.mount, tree.own.version());

@@ -56,7 +56,6 @@ fn is_ending(pid: i32, proc: &Proc) -> bool {
         || proc.is_ending(pid).unwrap_or(true)
 }
 
-/// The numbers of the PID namespace and the time namespace.
 fn numbers(record: Record) -> Option<(u64, Option<u64>)> {
     match record {
         Record::PidNamespace { inode, time } => Some((inode, time)),

@@ -14,7 +14,6 @@ use crate::kernel::procfs::Proc;
 use crate::kernel::sched_attr::SchedAttr;
 use crate::process::tree::{Process, Tree};
 
-/// Everything that is still to be undone.
 #[derive(Debug, Default)]
 pub(super) struct Owed {
     pub(super) programs: BTreeMap<ProgramId, ProgramUndo>,
@@ -25,7 +24,6 @@ pub(super) struct Owed {
     pub(super) controllers: Vec<(PathBuf, Vec<String>)>,
 }
 
-/// What is still to be undone for one program.
 #[derive(Debug, Default)]
 pub(super) struct ProgramUndo {
     pub(super) tree: Tree,

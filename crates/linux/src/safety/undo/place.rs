@@ -80,7 +80,7 @@ fn runtime() -> Option<OsString> {
     })
 }
 
-fn own_uid() -> u32 {
+pub(super) fn own_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
@@ -237,6 +237,10 @@ mod tests {
 
     use super::*;
 
+    fn set_mode(folder: &Path, mode: u32) {
+        fs::set_permissions(folder, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
     #[test]
     fn the_runtime_folder_is_taken_first_and_the_usual_one_next() {
         let root = tempfile::tempdir().unwrap();
@@ -272,9 +276,9 @@ mod tests {
         let others = [&open, &of_another, &tmp.join("cosched-live-x")];
         for folder in [&usual].into_iter().chain(&ours).chain(others) {
             fs::create_dir_all(folder).unwrap();
-            fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).unwrap();
+            set_mode(folder, 0o700);
         }
-        fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+        set_mode(&open, 0o777);
         symlink(&usual, tmp.join(format!("cosched-{own}.link"))).unwrap();
         assert_eq!(in_tmp(own, &tmp), ours);
         assert_eq!(folders_of_all(&run, &tmp), [vec![usual], ours.to_vec()].concat());
@@ -313,7 +317,7 @@ mod tests {
         let first = another();
         fs::remove_file(&folder).unwrap();
         fs::create_dir(&folder).unwrap();
-        fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+        set_mode(&folder, 0o777);
         assert_eq!(another(), first);
         assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
     }
@@ -323,7 +327,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("cosched");
         fs::create_dir(&folder).unwrap();
-        fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+        set_mode(&folder, 0o777);
         let chosen = choose(Some(root.path().into()), own_uid(), Path::new("/x"), Path::new("/x"));
         assert!(matches!(chosen, Err(PlaceError::NotPrivate { .. })));
     }

@@ -171,7 +171,6 @@ impl CgroupKind {
 }
 
 impl Record {
-    /// Whether the record announces this cgroup.
     pub(super) fn is_cgroup(&self, folder: &Path) -> bool {
         matches!(self, Record::CgroupDir { dir, .. } if dir == folder)
     }

@@ -37,7 +37,6 @@ use crate::process::tree::{Process, Tree, if_there};
 /// How long to wait for programs in the middle of their start.
 const STARTING: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(2);
-/// How often to go over everything again.
 const TRIES: usize = 4;
 /// More rounds than any program needs, unless it starts threads faster than they can be restored.
 const MOST_ROUNDS: usize = 2000;
@@ -60,7 +59,6 @@ pub struct Restored {
 }
 
 impl Restored {
-    /// Whether there was nothing to do.
     fn is_nothing(&self) -> bool {
         let Restored { continued, masks, attrs, moved, cgroups, failed } = self;
         [continued, masks, attrs, moved, cgroups].iter().all(|count| **count == 0)
@@ -172,7 +170,6 @@ fn restore_once(journal: &Journal, continued: &mut HashSet<Process>, proc: &Proc
     work.end()
 }
 
-/// Undoing, under way.
 struct Work<'a> {
     proc: &'a Proc,
     /// When it began, clock ticks since boot.
