@@ -57,7 +57,7 @@ use crate::kernel::open_files::{Raised, TooFewFiles};
 use crate::kernel::poll::{Poll, Ready};
 use crate::kernel::procfs::Proc;
 use crate::kernel::signals::{INTERRUPTIONS, interruption};
-use crate::observe::dependencies::HandedOut;
+use crate::observe::dependencies::{self, HandedOut};
 use crate::process::helper::HelperError;
 use crate::process::launch::{Launched, Launcher};
 use crate::process::tree::{Process, Tree};
@@ -462,8 +462,8 @@ impl Machine for Linux {
 
 /// What cosched itself holds open: it does not tie programs that hold it, too, to one another.
 fn handed_out(proc: &Proc) -> Result<HandedOut, FileError> {
-    let mut handed_out = HandedOut::held_by(proc, std::process::id() as i32)?;
-    handed_out.insert("/dev/null");
+    let mut handed_out = dependencies::held_by(proc, std::process::id() as i32)?;
+    handed_out.insert("/dev/null".to_owned());
     Ok(handed_out)
 }
 

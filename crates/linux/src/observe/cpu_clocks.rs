@@ -19,10 +19,9 @@ use cosched_core::Nanos;
 
 use crate::process::tree::Process;
 
-/// The kinds of clocks, as the kernel numbers them.
-const AT_TICKS: i32 = 0;
-const AT_TICKS_OUTSIDE: i32 = 1;
-const SCHEDULED: i32 = 2;
+/// Nanoseconds on the clocks of a process, by the kernel's numbers: all ticks, those outside the
+/// kernel, and what the scheduler gave it.
+type Clocks = [u64; 3];
 
 /// The CPU time of programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,24 +32,6 @@ pub(crate) struct Computed {
     pub(crate) outside: Nanos,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Clocks {
-    scheduled: u64,
-    at_ticks: u64,
-    at_ticks_outside: u64,
-}
-
-impl Clocks {
-    /// `None`: there is no such process any more.
-    fn read(pid: i32) -> Option<Clocks> {
-        Some(Clocks {
-            scheduled: read(pid, SCHEDULED)?,
-            at_ticks: read(pid, AT_TICKS)?,
-            at_ticks_outside: read(pid, AT_TICKS_OUTSIDE)?,
-        })
-    }
-}
-
 /// Tracks the processes of one program.
 #[derive(Debug, Default)]
 pub(crate) struct CpuClocks(BTreeMap<Process, Clocks>);
@@ -58,16 +39,14 @@ pub(crate) struct CpuClocks(BTreeMap<Process, Clocks>);
 impl CpuClocks {
     /// What a program with these processes has computed since the last sample.
     pub(crate) fn next(&mut self, members: &[Process]) -> Computed {
-        let read = |process: &Process| Some((*process, Clocks::read(process.pid)?));
+        let read = |process: &Process| Some((*process, read(process.pid)?));
         let now: BTreeMap<Process, Clocks> = members.iter().filter_map(read).collect();
         let before = |process| self.0.get(process).copied().unwrap_or_default();
-        let sum = |clock: fn(&Clocks) -> u64| {
-            let grown = |(process, now)| clock(now).saturating_sub(clock(&before(process)));
-            now.iter().map(grown).sum::<u64>()
-        };
-        let all = sum(|clocks| clocks.scheduled);
-        let (ticks, outside) =
-            (sum(|clocks| clocks.at_ticks), sum(|clocks| clocks.at_ticks_outside));
+        let [ticks, outside, all]: Clocks = std::array::from_fn(|kind| {
+            let grown =
+                |(process, now): (_, &Clocks)| now[kind].saturating_sub(before(process)[kind]);
+            now.iter().map(grown).sum()
+        });
         // A process that ran too briefly for a tick counts as computing all the time.
         let share = if ticks == 0 { 1.0 } else { outside as f64 / ticks as f64 };
         self.0 = now;
@@ -75,19 +54,23 @@ impl CpuClocks {
     }
 }
 
-/// Nanoseconds on a clock of a process.
-fn read(pid: i32, kind: i32) -> Option<u64> {
-    // The number of such a clock contains the process number, inverted, in front of the kind.
-    let id = (!pid << 3) | kind;
-    let mut time = MaybeUninit::<libc::timespec>::uninit();
-    // SAFETY: the call writes one time; it is read only if the call succeeded.
-    let time = unsafe {
-        match libc::clock_gettime(id, time.as_mut_ptr()) {
-            0 => time.assume_init(),
-            _ => return None,
-        }
-    };
-    Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+/// `None`: there is no such process any more.
+fn read(pid: i32) -> Option<Clocks> {
+    let mut clocks = Clocks::default();
+    for (kind, clock) in (0..).zip(&mut clocks) {
+        // The number of such a clock contains the process number, inverted, in front of the kind.
+        let id = (!pid << 3) | kind;
+        let mut time = MaybeUninit::<libc::timespec>::uninit();
+        // SAFETY: the call writes one time; it is read only if the call succeeded.
+        let time = unsafe {
+            match libc::clock_gettime(id, time.as_mut_ptr()) {
+                0 => time.assume_init(),
+                _ => return None,
+            }
+        };
+        *clock = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
+    }
+    Some(clocks)
 }
 
 #[cfg(test)]

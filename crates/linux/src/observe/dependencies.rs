@@ -41,25 +41,11 @@ pub(crate) use tables::Tables;
 use terminals::Terminals;
 
 /// What all programs were given: names as in `/proc/PID/fd`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct HandedOut(BTreeSet<String>);
+pub(crate) type HandedOut = BTreeSet<String>;
 
-impl HandedOut {
-    /// Everything that a process, usually the caller, holds now: whatever it passes on is then
-    /// known.
-    pub(crate) fn held_by(proc: &Proc, pid: i32) -> Result<HandedOut, FileError> {
-        Ok(proc.fds(pid)?.into_iter().map(|fd| fd.target).collect())
-    }
-
-    pub(crate) fn insert(&mut self, target: impl Into<String>) {
-        self.0.insert(target.into());
-    }
-}
-
-impl FromIterator<String> for HandedOut {
-    fn from_iter<I: IntoIterator<Item = String>>(targets: I) -> HandedOut {
-        HandedOut(targets.into_iter().collect())
-    }
+/// Everything that a process, usually the caller, holds now: whatever it passes on is then known.
+pub(crate) fn held_by(proc: &Proc, pid: i32) -> Result<HandedOut, FileError> {
+    Ok(proc.fds(pid)?.into_iter().map(|fd| fd.target).collect())
 }
 
 /// Something that two programs can hold in common.
@@ -225,7 +211,7 @@ impl Look {
     ) -> Result<(), FileError> {
         let folder = proc.folder(pid);
         let mut sockets = BTreeSet::new();
-        for fd in proc.fds(pid)?.iter().filter(|fd| !handed_out.0.contains(&fd.target)) {
+        for fd in proc.fds(pid)?.iter().filter(|fd| !handed_out.contains(&fd.target)) {
             if !self.terminals.note(&folder, fd) {
                 self.dependencies.note(&folder, fd);
             }

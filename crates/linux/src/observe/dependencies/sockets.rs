@@ -69,7 +69,7 @@ impl ProgramSockets {
     pub(super) fn contacts(&self, tables: &Tables, proc: &Proc, pids: &[i32]) -> Contacts {
         let mut contacts = Contacts::default();
         for (namespace, own) in &self.0 {
-            let Some(network) = tables.of(namespace) else { continue };
+            let Some(network) = tables.0.get(namespace) else { continue };
             own.add_unix(network, pids, &mut contacts);
             own.add_tcp(network, proc, &mut contacts);
         }

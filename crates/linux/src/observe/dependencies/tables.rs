@@ -46,7 +46,7 @@ pub(super) struct TcpSocket {
 
 /// The tables that were read, by network namespace: each once.
 #[derive(Debug, Default)]
-pub(crate) struct Tables(BTreeMap<String, Network>);
+pub(crate) struct Tables(pub(super) BTreeMap<String, Network>);
 
 /// The tables of one network namespace, as far as they were needed.
 #[derive(Debug, Default)]
@@ -75,10 +75,6 @@ impl Tables {
             }
         }
         Ok(())
-    }
-
-    pub(super) fn of(&self, namespace: &str) -> Option<&Network> {
-        self.0.get(namespace)
     }
 }
 

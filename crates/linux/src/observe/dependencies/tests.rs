@@ -67,7 +67,7 @@ fn inherited_descriptors_do_not_count() {
     let (_root, proc) = made_up(&[&["/dev/pts/3", "pipe:[7]", "socket:[8]", "pipe:[9]"]]);
     let mut handed_out: HandedOut =
         ["/dev/pts/3", "pipe:[7]"].map(str::to_owned).into_iter().collect();
-    handed_out.insert("socket:[8]");
+    handed_out.insert("socket:[8]".to_owned());
     let found = inspect(&proc, &[1], &no_pids, &handed_out, &mut Tables::default()).unwrap();
     assert_eq!(found.shared, [SharedKey::Pipe(9)].into());
     assert_eq!(found.forbid_freezing(), None);
@@ -152,7 +152,7 @@ fn tables_of_tcp_are_not_read_for_sockets_of_unix() {
 #[test]
 fn this_process_is_seen_with_what_it_opens() {
     let (proc, me) = (Proc::default(), id() as i32);
-    let handed_out = HandedOut::held_by(&proc, me).unwrap();
+    let handed_out = held_by(&proc, me).unwrap();
     let memory = memfd_create("x", MemfdFlags::CLOEXEC).unwrap();
     let (one_end, _other_end) = UnixStream::pair().unwrap();
     let found = inspect(&proc, &[me], &no_pids, &handed_out, &mut Tables::default()).unwrap();
