@@ -39,7 +39,7 @@ use crate::kernel::procfs::{Proc, ProcState, Stat};
 use crate::process::helper::{self, Helper, HelperError};
 use crate::safety::heartbeat::Heartbeat;
 use crate::safety::refuge::Refuge;
-use crate::safety::undo::{self, Journal, Log};
+use crate::safety::undo::{self, KeptLog, Log};
 
 /// What cosched sends when everything is undone.
 const GOODBYE: u8 = b'.';
@@ -280,7 +280,8 @@ fn guard(proc: &Proc) -> io::Result<()> {
     rustix::process::setsid()?;
     std::env::set_current_dir("/")?;
     let (file, memory) = outputs()?;
-    let log = Kept { path: read_path(&mut channel)?, file, memory: memory.try_clone()? };
+    let shared = Some(memory.try_clone()?);
+    let log = KeptLog { path: read_path(&mut channel)?, file, memory: shared };
     let heartbeat = Heartbeat(memory);
     // Its parent is another process if cosched is gone already.
     let cosched = undo::owner(&log.path).map_or_else(parent, |owner| owner.pid);
@@ -303,7 +304,7 @@ fn guard(proc: &Proc) -> io::Result<()> {
 /// whether it said goodbye.
 fn wait_for_the_end(
     channel: &mut UnixStream,
-    log: &Kept,
+    log: &KeptLog,
     heartbeat: &Heartbeat,
     cosched: i32,
     proc: &Proc,
@@ -318,7 +319,7 @@ fn wait_for_the_end(
             Ok(0) => {
                 if is_held_up(cosched, heartbeat, proc) {
                     // A log that cannot be read now is tried again at the next check.
-                    if let Ok(journal) = log.journal(proc) {
+                    if let Ok(journal) = again(|| log.journal(proc)) {
                         // A program with little left to do may have ended before all of them run.
                         let since = monotonic();
                         undo::thaw(&journal, proc);
@@ -361,34 +362,15 @@ fn is_for_now(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock)
 }
 
-fn undo_all(log: &Kept, proc: &Proc) -> io::Result<()> {
-    let journal = log.journal(proc)?;
+fn undo_all(log: &KeptLog, proc: &Proc) -> io::Result<()> {
+    let journal = again(|| log.journal(proc))?;
     let restored = undo::restore(&journal, proc);
     // Changes that could not be undone stay in the log, for another attempt later; so does a
     // damaged log, for `recover` to report.
     if !restored.failed.is_empty() || journal.damaged_lines() > 0 {
         return log.keep_memory();
     }
-    again(|| undo::forget(&log.path, &log.file)).map_err(io::Error::other)
-}
-
-/// The undo log: its name, which may be removed, the open file, and its part in memory.
-struct Kept {
-    path: PathBuf,
-    file: File,
-    memory: File,
-}
-
-impl Kept {
-    /// Writes the part that is only in memory into the file, since memory ends with this process.
-    fn keep_memory(&self) -> io::Result<()> {
-        // A full disk may have left half a line.
-        (&self.file).write_all(&[b"\n", &Log::lines_in(&self.memory)?[..]].concat())
-    }
-
-    fn journal(&self, proc: &Proc) -> io::Result<Journal> {
-        again(|| Log::read_both(&self.file, &self.memory, proc))
-    }
+    again(|| log.forget()).map_err(io::Error::other)
 }
 
 /// The files that cosched has passed as the standard outputs, which are closed: the log, and the

@@ -33,7 +33,7 @@ mod record;
 mod restore;
 
 pub use ending::logs_of_ending;
-pub(crate) use forgotten::{forget, is_done_with};
+pub(crate) use forgotten::is_done_with;
 pub use guards::{HeldUp, are_at_work, continue_sentinels, held_up_sentinels, stopped_sentinels};
 pub(crate) use held::AttachLock;
 pub use held::Held;

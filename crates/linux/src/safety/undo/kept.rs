@@ -7,7 +7,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -30,9 +30,9 @@ const REMOVED: &str = " (deleted)";
 pub struct KeptLog {
     /// Where it is, or was.
     pub path: PathBuf,
-    pub(super) file: File,
+    pub(crate) file: File,
     /// Further lines, where they can be read.
-    pub(super) memory: Option<File>,
+    pub(crate) memory: Option<File>,
 }
 
 impl KeptLog {
@@ -45,6 +45,13 @@ impl KeptLog {
             Some(memory) => Log::read_both(&self.file, memory, proc),
             None => Log::read(&self.file, proc),
         }
+    }
+
+    /// Writes the part that is only in memory into the file, since memory ends with the sentinel.
+    pub(crate) fn keep_memory(&self) -> io::Result<()> {
+        let Some(memory) = &self.memory else { return Ok(()) };
+        // A full disk may have left half a line.
+        (&self.file).write_all(&[b"\n", &Log::lines_in(memory)?[..]].concat())
     }
 
     /// Marks the log, and removes what is left of its name: everything is undone.
