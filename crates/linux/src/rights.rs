@@ -14,6 +14,8 @@ mod observing;
 mod scheduling;
 pub mod usable;
 
+use std::fmt;
+
 use serde::Serialize;
 
 use crate::cgroup::Hierarchies;
@@ -218,6 +220,18 @@ fn available(name: Ability, detail: impl Into<String>) -> Right {
 
 fn missing(name: Ability, detail: impl Into<String>, remedy: Option<&str>) -> Right {
     Right { available: false, remedy: remedy.map(as_typed), ..available(name, detail) }
+}
+
+/// What was found, or why it failed.
+fn tried(
+    name: Ability,
+    result: Result<impl Into<String>, impl fmt::Display>,
+    remedy: Option<&str>,
+) -> Right {
+    match result {
+        Ok(detail) => available(name, detail),
+        Err(error) => missing(name, error.to_string(), remedy),
+    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rustix::process::geteuid;
 
-use super::{Ability, Right, available, missing};
+use super::{Ability, Right, missing, tried};
 use crate::cgroup::{Dir, FreezeSwitch, Hierarchies, Hierarchy, bind_to, enable_controller};
 use crate::kernel::affinity;
 use crate::kernel::files::FileError;
@@ -61,7 +61,7 @@ fn freeze_v2(cgroups: &Hierarchies) -> Right {
     match cgroups.v2() {
         Some(tree) => {
             let result = tree.own.try_in_child(freeze_and_thaw);
-            tried(Ability::FreezeV2, &tree.own, result, &remedy_v2(tree, DELEGATE))
+            tried_in(&tree.own, Ability::FreezeV2, result, &remedy_v2(tree, DELEGATE))
         }
         None => missing(Ability::FreezeV2, "no cgroup v2 tree is visible", Some(MOUNT_V2)),
     }
@@ -77,7 +77,7 @@ fn controller_v1(
         Some(tree) => {
             let shell = own_below(tree.own.path(), geteuid().as_raw());
             let remedy = format!("run as root, or have a cgroup of your own: `{shell}`");
-            tried(name, &tree.own, tree.own.try_in_child(attempt), &remedy)
+            tried_in(&tree.own, name, tree.own.try_in_child(attempt), &remedy)
         }
         // No remedy is needed: hosts without v1 have the same in v2.
         None => missing(name, "no such cgroup v1 tree is visible", None),
@@ -100,7 +100,7 @@ fn controller_v2(
     match enable_controller(&tree.own, controller) {
         Ok(enabled) => {
             let result = tree.own.try_in_child(attempt);
-            tried(name, &tree.own, enabled.undo().and(result), &remedy)
+            tried_in(&tree.own, name, enabled.undo().and(result), &remedy)
         }
         Err(error) => missing(name, error.to_string(), Some(&remedy)),
     }
@@ -126,11 +126,8 @@ fn own_v2(mount: &Path, uid: u32) -> String {
     )
 }
 
-fn tried(name: Ability, dir: &Dir, result: Result<(), FileError>, remedy: &str) -> Right {
-    match result {
-        Ok(()) => available(name, format!("in {}", dir.path().display())),
-        Err(error) => missing(name, error.to_string(), Some(remedy)),
-    }
+fn tried_in(dir: &Dir, name: Ability, result: Result<(), FileError>, remedy: &str) -> Right {
+    tried(name, result.map(|()| format!("in {}", dir.path().display())), Some(remedy))
 }
 
 fn freeze_and_thaw(child: &Dir) -> Result<(), FileError> {

@@ -1,6 +1,6 @@
 //! What may be observed: scheduling inside the kernel, hardware counters, pressure.
 
-use super::{Ability, Right, available, missing};
+use super::{Ability, Right, available, missing, tried};
 use crate::kernel::files::{self, FileError};
 use crate::kernel::procfs::{Proc, status_field};
 use crate::kernel::remedy::GRANT_CAPABILITIES;
@@ -58,14 +58,8 @@ pub(super) fn pmu(proc: &Proc) -> Right {
 
 pub(super) fn psi(proc: &Proc) -> Right {
     // A kernel with accounting switched off has the file and refuses to fill it.
-    match files::read(&proc.root().join("pressure/cpu")) {
-        Ok(_) => available(Ability::Psi, "/proc/pressure is there"),
-        Err(error) => missing(
-            Ability::Psi,
-            error.to_string(),
-            Some("a kernel built with CONFIG_PSI, started with psi=1"),
-        ),
-    }
+    let found = files::read(&proc.root().join("pressure/cpu")).map(|_| "/proc/pressure is there");
+    tried(Ability::Psi, found, Some("a kernel built with CONFIG_PSI, started with psi=1"))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What may be changed about the scheduling of threads.
 
-use super::{Ability, Right, available, missing};
+use super::{Ability, Right, available, missing, tried};
 use crate::kernel::affinity;
 use crate::kernel::files;
 use crate::kernel::procfs::Proc;
@@ -10,10 +10,8 @@ use crate::kernel::topology::Sys;
 
 pub(super) fn affinity() -> Right {
     // Setting the present mask again changes nothing.
-    match affinity::get(0).and_then(|cpus| affinity::set(0, &cpus).map(|()| cpus)) {
-        Ok(cpus) => available(Ability::Affinity, format!("CPUs {cpus}")),
-        Err(error) => missing(Ability::Affinity, error.to_string(), None),
-    }
+    let cpus = affinity::get(0).and_then(|cpus| affinity::set(0, &cpus).map(|()| cpus));
+    tried(Ability::Affinity, cpus.map(|cpus| format!("CPUs {cpus}")), None)
 }
 
 pub(super) fn slices() -> Right {
@@ -28,28 +26,23 @@ pub(super) fn slices() -> Right {
 }
 
 pub(super) fn negative_nice() -> Right {
-    let tried = on_scratch_thread(|| {
+    let granted = on_scratch_thread(|| {
         let plain = sched_attr::get(0)?.in_default_class();
         let nice = (plain.nice - 1).max(-20);
         sched_attr::set(0, &SchedAttr { nice, ..plain })?;
-        Ok(nice)
+        Ok(format!("nice {nice} was granted"))
     });
-    match tried {
-        Ok(nice) => available(Ability::NegativeNice, format!("nice {nice} was granted")),
-        Err(error) => missing(Ability::NegativeNice, error.to_string(), Some(GRANT_CAPABILITIES)),
-    }
+    tried(Ability::NegativeNice, granted, Some(GRANT_CAPABILITIES))
 }
 
 pub(super) fn real_time() -> Right {
-    let tried = on_scratch_thread(|| {
+    let granted = on_scratch_thread(|| {
         let plain = sched_attr::get(0)?.in_default_class();
         let policy = SchedPolicy::RoundRobin;
         sched_attr::set(0, &SchedAttr { policy, priority: 1, nice: 0, ..plain })
     });
-    match tried {
-        Ok(()) => available(Ability::RealTime, "SCHED_RR was granted; used only on request"),
-        Err(error) => missing(Ability::RealTime, error.to_string(), Some(GRANT_CAPABILITIES)),
-    }
+    let detail = granted.map(|()| "SCHED_RR was granted; used only on request");
+    tried(Ability::RealTime, detail, Some(GRANT_CAPABILITIES))
 }
 
 pub(super) fn autogroup(proc: &Proc) -> Right {
