@@ -31,7 +31,7 @@ use crate::process::children::{self, Child};
 use crate::process::claim::{Claim, Of};
 use crate::process::tree::{Process, Tree};
 use crate::safety::attachable::holder;
-use crate::safety::undo::{self, AttachLock, Held, Record};
+use crate::safety::undo::{self, Held, Record};
 
 impl Linux {
     /// Takes over running programs, unless another cosched was quicker. Nothing is changed yet.
@@ -47,7 +47,7 @@ impl Linux {
         let folders = undo::log_folders().unwrap_or_default();
         // Each cosched checks what is free and announces what it takes under one lock, so two never
         // take the same process.
-        let _lock = AttachLock::take(&folders);
+        let _lock = undo::lock_folders(&folders);
         let held =
             folders.iter().flat_map(|folder| Held::all(folder, &self.proc).unwrap_or_default());
         let held: Vec<Held> = held.filter(|held| held.owner.pid != own_pid()).collect();

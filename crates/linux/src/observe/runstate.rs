@@ -1,5 +1,6 @@
 //! Whether each thread of given programs is on a CPU: a table that these programs read in their own
 //! memory.
+//!
 //! A barrier needs to know the states of the threads that it waits for at every turn of its loop. A
 //! system call for each thread is therefore too much. Programs in the kernel write a word at every
 //! switch and every wake-up of a member's thread (see `bpf/runstate.bpf.c`). The form of a word is

@@ -21,11 +21,9 @@ const LEAVING: Duration = Duration::from_millis(500);
 
 const NAME: &str = "csentinel-";
 
-/// The cgroup into which the sentinel has moved.
-pub(super) struct Refuge {
-    /// The cgroup that was made, and the one that was left.
-    moved: Option<(Dir, Dir)>,
-}
+/// The cgroup that was made for the sentinel and into which it has moved, where that was possible,
+/// with the one that it has left.
+pub(super) struct Refuge(Option<(Dir, Dir)>);
 
 impl Refuge {
     /// Moves this process to a cgroup of its own, where it may.
@@ -34,12 +32,12 @@ impl Refuge {
         if moved.is_none() {
             ask_user_manager();
         }
-        Refuge { moved }
+        Refuge(moved)
     }
 
     /// Moves back and removes the cgroup.
     pub(super) fn leave(self) {
-        let Some((place, before)) = self.moved else { return };
+        let Some((place, before)) = self.0 else { return };
         // cosched's cgroup may be gone; the one above exists as long as this process is below it.
         let above = place.path().parent().map(|path| Dir::new(path, place.version()));
         if before.add(0).is_err() && above.is_none_or(|above| above.add(0).is_err()) {

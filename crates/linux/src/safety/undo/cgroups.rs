@@ -30,10 +30,6 @@ impl Doomed {
         Doomed { kind, dir: at(dir), origin: at(origin) }
     }
 
-    pub(super) fn is_there(&self) -> bool {
-        self.dir.path().is_dir()
-    }
-
     /// Thaws the programs. What a program froze itself stays frozen: a container, say, or programs
     /// of a run of its own.
     pub(super) fn thaw(&self) -> Result<(), FileError> {

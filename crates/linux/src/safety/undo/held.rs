@@ -124,30 +124,22 @@ impl Held {
 }
 
 /// Keeps other instances of cosched from attaching while one checks what is free and announces what
-/// it takes. It is held until it is dropped.
-#[derive(Debug)]
-pub(crate) struct AttachLock {
-    _folders: Vec<File>,
-}
-
-impl AttachLock {
-    /// Takes the lock of each folder of logs. Another user may hold the lock of the own folder for
-    /// ever, so the wait is limited to a second.
-    pub(crate) fn take(folders: &[PathBuf]) -> AttachLock {
-        let until = Instant::now() + LONGEST_WAIT;
-        let lock = |folder: &PathBuf| {
-            let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
-            let file = File::options().read(true).custom_flags(flags).open(folder).ok()?;
-            while flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-                if Instant::now() > until {
-                    return None;
-                }
-                std::thread::sleep(PAUSE);
+/// it takes: locks each folder of logs until what is returned is dropped. Another user may hold the
+/// lock of the own folder for ever, so the wait is limited to a second.
+pub(crate) fn lock_folders(folders: &[PathBuf]) -> Vec<File> {
+    let until = Instant::now() + LONGEST_WAIT;
+    let lock = |folder: &PathBuf| {
+        let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
+        let file = File::options().read(true).custom_flags(flags).open(folder).ok()?;
+        while flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            if Instant::now() > until {
+                return None;
             }
-            Some(file)
-        };
-        AttachLock { _folders: folders.iter().filter_map(lock).collect() }
-    }
+            std::thread::sleep(PAUSE);
+        }
+        Some(file)
+    };
+    folders.iter().filter_map(lock).collect()
 }
 
 #[cfg(test)]

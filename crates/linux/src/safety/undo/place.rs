@@ -126,12 +126,8 @@ fn folders_of(uid: u32, run_user: &Path, tmp: &Path) -> Vec<PathBuf> {
 
 /// The user's folders in `/tmp`, by name.
 fn in_tmp(uid: u32, tmp: &Path) -> Vec<PathBuf> {
-    let first = first_name(uid);
-    let is_ours = |name: &str| {
-        name.strip_prefix(&first[..]).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
     let mut found: Vec<PathBuf> = entries(tmp)
-        .filter(|entry| entry.file_name().to_str().is_some_and(is_ours))
+        .filter(|entry| entry.file_name().to_str().and_then(user_in) == Some(uid))
         .map(|entry| entry.path())
         .filter(|folder| is_private(folder, uid))
         .collect();

@@ -162,7 +162,7 @@ fn restore_once(journal: &Journal, continued: &mut HashSet<Process>, proc: &Proc
         std::thread::sleep(PAUSE);
     }
     // Inner ones were made later.
-    for cgroup in owed.cgroups.iter().rev().filter(|cgroup| cgroup.is_there()) {
+    for cgroup in owed.cgroups.iter().rev().filter(|cgroup| cgroup.dir.path().is_dir()) {
         let removed = cgroup.remove();
         work.done.cgroups += usize::from(removed.is_ok());
         work.expect(removed);
