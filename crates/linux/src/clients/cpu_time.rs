@@ -146,9 +146,8 @@ fn own(stat: &Stat) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
     use super::*;
+    use crate::process::testkit::TestProcess;
 
     #[test]
     fn the_longer_a_sample_takes_the_rarer_it_is() {
@@ -167,16 +166,12 @@ mod tests {
         // time is left out.
         let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
         let script = format!("sh -c '{spin}'; sh -c '{spin}; exec sleep 1000' & wait");
-        let mut shim = Command::new("sh").args(["-c", &script]).spawn().unwrap();
-        let roots = Roots::new(2);
-        roots.set(1, shim.id() as i32);
+        let (shim, roots) = (TestProcess::shell(&script), Roots::new(2));
+        roots.set(1, shim.pid());
         let (proc, mut meter) = (Proc::default(), Meter::new(Proc::default(), roots));
         let last = loop {
-            let below = proc.descendants(shim.id() as i32).unwrap();
-            let asleep = |pid: &&i32| {
-                std::fs::read_to_string(proc.folder(**pid).join("comm"))
-                    .is_ok_and(|c| c == "sleep\n")
-            };
+            let below = proc.descendants(shim.pid()).unwrap();
+            let asleep = |pid: &&i32| proc.name(**pid).is_ok_and(|name| name == "sleep");
             if let Some(pid) = below.iter().find(asleep) {
                 break *pid;
             }
@@ -188,12 +183,7 @@ mod tests {
         assert!(alone > 0.0 && both > alone, "{both} {alone}");
         assert!(used.switches > 0);
         assert_eq!(meter.used(0, Instant::now()), None);
-        rustix::process::kill_process(
-            rustix::process::Pid::from_raw(last).unwrap(),
-            rustix::process::Signal::KILL,
-        )
-        .unwrap();
-        shim.wait().unwrap();
+        drop(shim);
         assert_eq!(meter.used(1, Instant::now()), None);
     }
 }

@@ -246,7 +246,7 @@ impl Monitor {
         match self {
             Monitor::Kernel(kernel) => kernel.count_ticks(enabled),
             Monitor::Sampled(sampled) => {
-                sampled.count_ticks(enabled);
+                sampled.ticks = enabled;
                 Ok(())
             }
         }

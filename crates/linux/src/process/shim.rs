@@ -220,6 +220,9 @@ fn wait_until_known(mut channel: &UnixStream, proc: &Proc) -> io::Result<()> {
     again(|| channel.read_exact(&mut [0]))
 }
 
+/// The step that failed, and why.
+type NotStarted = (StartStep, io::Error);
+
 /// Starts the command; returns when it executes its own first instruction, with the threads that
 /// pass labelled outputs on.
 fn start(
@@ -227,7 +230,7 @@ fn start(
     ends: Vec<OwnedFd>,
     channel: &UnixStream,
     proc: &Proc,
-) -> Result<(Pid, Vec<JoinHandle<()>>), (StartStep, io::Error)> {
+) -> Result<(Pid, Vec<JoinHandle<()>>), NotStarted> {
     std::env::set_current_dir(&order.cwd).map_err(|error| (StartStep::Directory, error))?;
     let failed = |error| (StartStep::Command, error);
     let (reader, writer) = UnixStream::pair().map_err(failed)?;
@@ -258,7 +261,7 @@ fn start(
 
 /// Waits until the child has executed the command, which closes its end of the socket, or has
 /// reported an error.
-fn hear(mut reader: UnixStream) -> Result<(), (StartStep, io::Error)> {
+fn hear(mut reader: UnixStream) -> Result<(), NotStarted> {
     let mut all = Vec::new();
     reader.read_to_end(&mut all).map_err(|error| (StartStep::Command, error))?;
     if all.is_empty() {
@@ -268,7 +271,7 @@ fn hear(mut reader: UnixStream) -> Result<(), (StartStep, io::Error)> {
     Err((step, io::Error::from_raw_os_error(errno)))
 }
 
-fn become_the_command(order: &LaunchOrder, born_in: bool, pipes: &Pipes) -> (StartStep, io::Error) {
+fn become_the_command(order: &LaunchOrder, born_in: bool, pipes: &Pipes) -> NotStarted {
     if let Err(failed) = prepare(order, born_in) {
         return failed;
     }
@@ -296,7 +299,7 @@ fn become_the_command(order: &LaunchOrder, born_in: bool, pipes: &Pipes) -> (Sta
 }
 
 /// Before `exec`: everything that must hold from the command's first instruction on.
-fn prepare(order: &LaunchOrder, born_in: bool) -> Result<(), (StartStep, io::Error)> {
+fn prepare(order: &LaunchOrder, born_in: bool) -> Result<(), NotStarted> {
     let own = order.born_in.iter().filter(|_| !born_in).map(|dir| dir.join("cgroup.procs"));
     for procs in own.chain(order.cgroups.iter().cloned()) {
         // 0 means the writing process.

@@ -122,10 +122,6 @@ impl Sampled {
         self.threads.retain(|_, seen| seen.program != program);
     }
 
-    pub(super) fn count_ticks(&mut self, enabled: bool) {
-        self.ticks = enabled;
-    }
-
     /// The time from the last sample to the next.
     pub fn period(&self) -> Nanos {
         Nanos(PERIOD.max(self.took * SHARE))
@@ -265,12 +261,13 @@ impl ObservedThread {
         let asleep = (at - self.accounted)
             .saturating_sub(busy(accounts).saturating_sub(busy(self.accounts)));
         let looks: u64 = self.looks.iter().copied().map(u64::from).sum();
-        if looks == 0 {
-            let place = self.now.filter(|now| *now != ThreadActivity::Running);
-            self.asleep[place.unwrap_or(ThreadActivity::Sleeping) as usize] += asleep;
-        } else {
-            for (time, seen) in self.asleep.iter_mut().zip(self.looks) {
-                *time += asleep * u64::from(seen) / looks;
+        let place = self.now.filter(|now| *now != ThreadActivity::Running);
+        match looks {
+            0 => self.asleep[place.unwrap_or(ThreadActivity::Sleeping) as usize] += asleep,
+            _ => {
+                for (time, seen) in self.asleep.iter_mut().zip(self.looks) {
+                    *time += asleep * u64::from(seen) / looks;
+                }
             }
         }
         (self.accounts, self.accounted, self.looks) = (accounts, at, [0; ACTIVITIES]);
