@@ -13,8 +13,7 @@ fi
 PATH=$TOOLS/bin:$PATH
 # Else they would write into the home.
 export CARGO_ZIGBUILD_CACHE_DIR=$TOOLS/cache ZIG_GLOBAL_CACHE_DIR=$TOOLS/cache/zig ZIG_LOCAL_CACHE_DIR=$TOOLS/cache/zig
-# Packages lack the lines for backtraces that the release build keeps.
-export CARGO_PROFILE_RELEASE_DEBUG=none CARGO_PROFILE_RELEASE_STRIP=symbols
+export CARGO_PROFILE_RELEASE_STRIP=symbols
 
 # has_target TARGET: Rust's standard library for that target is there, or was installed by rustup.
 has_target() {
