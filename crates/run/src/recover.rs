@@ -377,9 +377,12 @@ impl LogFolders {
 /// The folders of the logs that left cgroups name and shims hold open: a run had another
 /// `XDG_RUNTIME_DIR`, or its folder is gone.
 fn named_folders(proc: &Proc) -> Vec<PathBuf> {
+    with(undo::folders_of_shims(proc), folders_of_groups(proc))
+}
+
+fn folders_of_groups(proc: &Proc) -> Vec<PathBuf> {
     let left = undo::left_groups(proc);
-    let by_groups = left.iter().filter_map(|one| one.log.parent().map(Path::to_owned));
-    with(undo::folders_of_shims(proc), by_groups)
+    left.iter().filter_map(|one| one.log.parent().map(Path::to_owned)).collect()
 }
 
 /// Adds folders that are not there yet.
@@ -406,7 +409,9 @@ fn lost_groups(folders: &[PathBuf], proc: &Proc) -> Vec<LostGroups> {
 pub fn is_anything_left() -> bool {
     // What is wrong with the folder is told by the commands that need it.
     let Ok(proc) = Proc::own() else { return false };
-    let folders = with(undo::possible_log_folders(), named_folders(&proc));
+    let has_helpers = undo::has_helpers(&proc);
+    let named = if has_helpers { named_folders(&proc) } else { folders_of_groups(&proc) };
+    let folders = with(undo::possible_log_folders(), named);
     let owes =
         |log: &PathBuf| undo::load_left(log, &proc).is_ok_and(|journal| !journal.owes_nothing());
     let owed = |kept: &KeptLog| kept.journal(&proc).is_ok_and(|journal| !journal.owes_nothing());
@@ -414,8 +419,8 @@ pub fn is_anything_left() -> bool {
         |folder: &&PathBuf| Log::leftovers(folder, &proc).is_ok_and(|logs| logs.iter().any(owes));
     let mut own = folders.iter().filter(|folder| undo::is_own_folder(folder));
     own.any(|folder| left(&folder))
-        || undo::kept_by_shims(&proc).iter().any(owed)
-        || undo::are_at_work(&folders, &proc, SENTINEL_ENDS)
+        || has_helpers && undo::kept_by_shims(&proc).iter().any(owed)
+        || has_helpers && undo::are_at_work(&folders, &proc, SENTINEL_ENDS)
         || !lost_groups(&folders, &proc).is_empty()
 }
 

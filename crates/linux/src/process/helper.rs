@@ -83,6 +83,12 @@ impl Helper {
             && executable().is_ok_and(|found| found.mode() & SET_ID == 0)
     }
 
+    /// The helpers of this kind that a user has.
+    pub(crate) fn all_of(self, user: u32, proc: &Proc) -> impl Iterator<Item = i32> {
+        let all = proc.processes().unwrap_or_default().into_iter();
+        all.filter(move |pid| self.may_be_of(user, *pid, proc))
+    }
+
     /// Whether a process has the name of such a helper, or is about to give itself that name.
     pub(crate) fn may_be(self, pid: i32, proc: &Proc) -> bool {
         let Ok(name) = proc.name(pid) else { return false };
@@ -91,6 +97,14 @@ impl Helper {
         name.as_bytes() == self.name().to_bytes()
             || name == UNNAMED && argument().is_none_or(|found| found == self.argument())
     }
+}
+
+/// Whether a user has helpers of any kind: one look at all processes instead of one for each kind.
+pub(crate) fn are_there(user: u32, proc: &Proc) -> bool {
+    let is_one = |pid: i32| {
+        [Helper::Shim, Helper::Sentinel].iter().any(|helper| helper.may_be_of(user, pid, proc))
+    };
+    proc.processes().unwrap_or_default().into_iter().any(is_one)
 }
 
 /// Starts a helper with these outputs and returns it with cosched's end of the socket.

@@ -38,7 +38,7 @@ pub use guards::{HeldUp, are_at_work, continue_sentinels, held_up_sentinels, sto
 pub use held::Held;
 pub(crate) use held::lock_folders;
 pub use journal::Journal;
-pub use kept::{KeptLog, folders_of_shims, kept_by_shims, load_left};
+pub use kept::{KeptLog, folders_of_shims, has_helpers, kept_by_shims, load_left};
 pub(crate) use log::owner;
 pub use log::{Log, LogError};
 pub use lost::{LeftGroup, LostGroups, left_groups, lost_groups};

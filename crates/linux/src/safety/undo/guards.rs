@@ -42,14 +42,9 @@ pub fn stopped_sentinels(folders: &[PathBuf], proc: &Proc) -> Vec<Process> {
 }
 
 fn of_gone_cosched(folders: &[PathBuf], proc: &Proc) -> Vec<Process> {
-    let user = own_uid();
-    let is_own = |pid: &i32| {
-        Helper::Sentinel.may_be_of(user, *pid, proc)
-            // In a container, its cosched has another number, or start time.
-            && proc.numbers_alike(*pid)
-            && proc.times_alike(*pid)
-    };
-    let sentinels = proc.processes().unwrap_or_default().into_iter().filter(is_own);
+    // In a container, its cosched has another number, or start time.
+    let is_here = |pid: &i32| proc.numbers_alike(*pid) && proc.times_alike(*pid);
+    let sentinels = Helper::Sentinel.all_of(own_uid(), proc).filter(is_here);
     let found = sentinels.filter_map(|pid| Process::find(proc, pid).ok());
     found.filter(|sentinel| log_of_a_gone_cosched(*sentinel, folders, proc).is_some()).collect()
 }

@@ -20,7 +20,7 @@ use super::namespace;
 use super::place::{is_own_folder, own_uid};
 use super::record::Record;
 use crate::kernel::procfs::Proc;
-use crate::process::helper::Helper;
+use crate::process::helper::{self, Helper};
 
 /// The suffix that the kernel adds to the name of a removed file.
 const REMOVED: &str = " (deleted)";
@@ -93,6 +93,11 @@ fn is_held_by_a_shim(log: &Path, proc: &Proc) -> bool {
     })
 }
 
+/// Whether this user has helpers. Without any, no shim and no sentinel has to be looked for.
+pub fn has_helpers(proc: &Proc) -> bool {
+    helper::are_there(own_uid(), proc)
+}
+
 /// The folders in which logs are, or were, that this user's shims hold open.
 pub fn folders_of_shims(proc: &Proc) -> Vec<PathBuf> {
     // What is listed in such a folder is looked at before it is believed.
@@ -138,8 +143,7 @@ fn inode(found: &fs::Metadata) -> (u64, u64) {
 
 /// The shims of this user.
 fn shims(proc: &Proc) -> impl Iterator<Item = i32> {
-    let is_shim = move |pid: &i32| Helper::Shim.may_be_of(own_uid(), *pid, proc);
-    proc.processes().unwrap_or_default().into_iter().filter(is_shim)
+    Helper::Shim.all_of(own_uid(), proc)
 }
 
 /// The files of this user that its shims hold open, with their last paths.
