@@ -236,11 +236,12 @@ mod tests {
     use super::*;
     use crate::Workload;
 
-    /// The first mistake, but for the command that few of these programs have.
+    /// The only mistake, but for the command that few of these programs have.
     fn refusal(text: &str) -> String {
         let refused = Workload::parse(text, "jobs.toml".as_ref()).unwrap_err().to_string();
-        let mut lines = refused.lines().filter(|line| !line.contains("command is missing"));
-        lines.next().unwrap().to_owned()
+        let is_mistake =
+            |line: &&str| !line.contains("command is missing") && !line.contains("errors; nothing");
+        refused.lines().filter(is_mistake).collect::<Vec<_>>().join("\n")
     }
 
     #[test]

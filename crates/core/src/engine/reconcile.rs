@@ -184,10 +184,13 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                 self.programs[i].state = ProgramState::Starting;
                 steps.push(Step::Start(id, settings));
             }
+            ProgramState::Frozen if !self.controls[i].thawing && !blocked => {
+                self.apply(i, settings, steps);
+                self.controls[i].thawing = true;
+                steps.push(Step::Thaw(id));
+            }
             // A freeze that is not confirmed yet is called off.
-            ProgramState::Frozen | ProgramState::Freezing
-                if !self.controls[i].thawing && (state == ProgramState::Freezing || !blocked) =>
-            {
+            ProgramState::Freezing if !self.controls[i].thawing => {
                 self.apply(i, settings, steps);
                 self.controls[i].thawing = true;
                 self.controls[i].patience_ends = Nanos::NEVER;

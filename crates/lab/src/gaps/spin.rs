@@ -49,7 +49,7 @@ impl Gap {
     }
 }
 
-/// Spins with so many threads, and prints the gaps, as long as the process lives that reads them
+/// Spins with so many threads, and prints the gaps, as long as the process lives that reads
 /// them. With no threads it ends at once.
 pub fn spin(threads: u16, reader: u32) -> ExitCode {
     let (reader, end) = (PathBuf::from(format!("/proc/{reader}")), now() + LIFE.into());

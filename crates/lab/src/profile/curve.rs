@@ -15,8 +15,9 @@ type SoloPoint = (u16, Nanos);
 /// How many times faster a point is than the first one of its curve; `None` where there is no
 /// other.
 pub(super) fn speedup(curve: &[SoloPoint], point: SoloPoint) -> Option<f64> {
-    let first = curve.first().filter(|_| curve.len() > 1)?;
-    (point.1 > Nanos::ZERO).then(|| first.1.as_secs_f64() / point.1.as_secs_f64())
+    let (_, first) = curve.first().filter(|_| curve.len() > 1)?;
+    let (_, solo) = point;
+    (solo > Nanos::ZERO).then(|| first.as_secs_f64() / solo.as_secs_f64())
 }
 
 /// The fewest threads with 80 % of the best speedup; `None` where there is nothing to choose from.

@@ -229,7 +229,8 @@ fn store(storage: BorrowedFd<'_>, pidfd: BorrowedFd<'_>, value: [u32; 2]) -> io:
 /// A command of the system call, with the part of `union bpf_attr` that it reads.
 ///
 /// # Safety
-/// What addresses in the part refer to has to be as the command needs it.
+/// The part is a beginning of that union, `repr(C)` and without padding. What its addresses refer
+/// to has to be as the command needs it, and the command writes nothing into the part itself.
 unsafe fn bpf<T>(command: libc::c_int, part: &T) -> io::Result<i32> {
     // SAFETY: the kernel reads `part`, which outlives the call; the rest is as the caller promises.
     match unsafe { libc::syscall(libc::SYS_bpf, command, &raw const *part, size_of::<T>()) } {

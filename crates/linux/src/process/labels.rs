@@ -100,6 +100,7 @@ impl Pipes {
         Ok((got.bytes > 0).then_some((ends, log)))
     }
 
+    /// In the shim: the pipes with these ends.
     pub(crate) fn of(labels: &LineLabels, ends: Vec<OwnedFd>) -> io::Result<Pipes> {
         let mut ends = ends.into_iter();
         Pipes::new(labels, || ends.next().zip(ends.next()).ok_or(ErrorKind::BrokenPipe.into()))

@@ -271,6 +271,7 @@ fn hear(mut reader: UnixStream) -> Result<(), NotStarted> {
     Err((step, io::Error::from_raw_os_error(errno)))
 }
 
+/// In the child: executes the command, or returns the error.
 fn become_the_command(order: &LaunchOrder, born_in: bool, pipes: &Pipes) -> NotStarted {
     if let Err(failed) = prepare(order, born_in) {
         return failed;
@@ -319,4 +320,25 @@ fn prepare(order: &LaunchOrder, born_in: bool) -> Result<(), NotStarted> {
         rustix::process::setsid().map_err(|error| (StartStep::Session, error.into()))?;
     }
     signals::reset(&order.ignored).map_err(|error| (StartStep::Command, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heard(bytes: &[u8]) -> Result<(), (StartStep, Option<i32>)> {
+        let (reader, mut writer) = UnixStream::pair().unwrap();
+        writer.write_all(bytes).unwrap();
+        drop(writer);
+        hear(reader).map_err(|(step, error)| (step, error.raw_os_error()))
+    }
+
+    #[test]
+    fn the_step_that_failed_is_heard_with_its_error() {
+        let failed = (StartStep::Cgroup, libc::EBUSY);
+        let told = serde_json::to_vec(&failed).unwrap();
+        assert_eq!(heard(&told), Err((StartStep::Cgroup, Some(libc::EBUSY))));
+        assert_eq!(heard(b""), Ok(()));
+        assert_eq!(heard(&told[..5]), Err((StartStep::Command, Some(libc::EIO))));
+    }
 }

@@ -67,6 +67,10 @@ impl TestProcess {
 
 impl Drop for TestProcess {
     fn drop(&mut self) {
+        // Another process may have the number of one that was waited for.
+        if matches!(self.0.try_wait(), Ok(Some(_))) {
+            return;
+        }
         let _ = self.tree().signal(&Proc::default(), Signal::KILL, &[]);
         let _ = self.0.wait();
     }

@@ -105,11 +105,23 @@ pub(crate) struct Sorted {
 }
 
 /// The properties that units depend on.
-type UnitProperties = (ProgramId, bool, bool, u16, Option<GroupId>, f64, Profile);
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct UnitProperties {
+    id: ProgramId,
+    schedulable: bool,
+    freezable: bool,
+    thread_count: u16,
+    group: Option<GroupId>,
+    weight: f64,
+    profile: Profile,
+}
 
-fn properties(program: &Program) -> UnitProperties {
-    let Program { id, freezable, thread_count, group, weight, profile, .. } = *program;
-    (id, schedulable(program), freezable, thread_count, group, weight, profile)
+impl UnitProperties {
+    fn of(program: &Program) -> UnitProperties {
+        let Program { id, freezable, thread_count, group, weight, profile, .. } = *program;
+        let schedulable = schedulable(program);
+        UnitProperties { id, schedulable, freezable, thread_count, group, weight, profile }
+    }
 }
 
 impl Sorted {
@@ -119,7 +131,7 @@ impl Sorted {
         if causes.iter().all(leaves_units) {
             return false;
         }
-        let known = || world.programs.iter().map(properties);
+        let known = || world.programs.iter().map(UnitProperties::of);
         if self.cpus == world.cpus.len() && known().eq(self.programs.iter().copied()) {
             return false;
         }

@@ -112,7 +112,8 @@ pub(super) fn pass_on_no_more(dir: &Path, added: &[String]) -> Result<(), FileEr
 
 /// From the bottom up; the first error is returned.
 fn pass_nothing_on(dir: &Dir) -> Result<(), FileError> {
-    let below = each_child(dir, pass_nothing_on);
+    let children = unless_gone(dir.children())?;
+    let below = children.iter().map(pass_nothing_on).fold(Ok(()), Result::and);
     let list = dir.read_if_there(PASSED_ON)?.unwrap_or_default();
     let all: Vec<String> = list.split_whitespace().map(str::to_owned).collect();
     below.and(pass_on_no_more(dir.path(), &all))

@@ -126,6 +126,7 @@ impl Held {
 /// Keeps other instances of cosched from attaching while one checks what is free and announces what
 /// it takes: locks each folder of logs until what is returned is dropped. Another user may hold the
 /// lock of the own folder for ever, so the wait is limited to a second.
+#[must_use = "the folders are locked until this is dropped"]
 pub(crate) fn lock_folders(folders: &[PathBuf]) -> Vec<File> {
     let until = Instant::now() + LONGEST_WAIT;
     let lock = |folder: &PathBuf| {
