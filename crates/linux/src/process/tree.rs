@@ -190,8 +190,8 @@ impl Tree {
         }
     }
 
-    /// Calls `act` once on every thread of the program, including those that are born meanwhile. The
-    /// first error of `act` ends the walk.
+    /// Calls `act` once on every thread of the program, including those that are born meanwhile.
+    /// The first error of `act` ends the walk.
     pub(crate) fn threads_until_stable<E>(
         &self,
         proc: &Proc,
