@@ -11,3 +11,4 @@ pub(crate) mod reasons;
 #[cfg(test)]
 pub(crate) mod testkit;
 pub(crate) mod unit;
+pub(crate) mod unknown;

@@ -1,5 +1,5 @@
-//! What a policy can do, by its name; the options of policies, and whether one can run a workload.
-//! Which policies there are is in the [registry](crate::registry).
+//! The policies by name: which ones there are, their options, and whether one can run a workload.
+//! What stands behind a name is in the [registry](crate::registry).
 
 use std::sync::Arc;
 
@@ -14,15 +14,60 @@ use crate::gangs::bandwidth::table::Slowdowns;
 use crate::gangs::placement::Placement;
 use crate::gangs::turns::Turns;
 use crate::params::Params;
-pub use crate::registry::Kind;
 use crate::shuffling::options::ShufflingOptions;
 
 mod unfit;
-pub(crate) mod unknown;
 
+pub use crate::common::unknown::UnknownName;
+use crate::common::unknown::by_name;
 pub use unfit::Unfit;
-pub use unknown::UnknownName;
-use unknown::by_name;
+
+/// Gives a macro the policies, baselines first: a row for each, with its descriptor.
+macro_rules! policies {
+    ($make:ident) => {
+        $make! {
+            Linux: unmanaged::LINUX,
+            LinuxGroups: unmanaged::LINUX_GROUPS,
+            Fcfs: fcfs::FCFS,
+            Gang: gang::GANG,
+            Greedy: greedy::GREEDY,
+            Cgreedy: cgreedy::CGREEDY,
+            Bandwidth: bandwidth::BANDWIDTH,
+            Minwait: minwait::MINWAIT,
+            Faithful: faithful::FAITHFUL,
+            FairProgress: fair_progress::FAIR_PROGRESS,
+            Shuffling: shuffling::SHUFFLING,
+            AdaptiveGreedy: greedy::ADAPTIVE_GREEDY,
+            AdaptiveMinwait: minwait::ADAPTIVE_MINWAIT,
+            #[default]
+            Turns: goals::TURNS,
+            Auto: auto::AUTO,
+        }
+    };
+}
+
+pub(crate) use policies;
+
+macro_rules! kinds {
+    ($($(#[$default:ident])? $kind:ident: $descriptor:path,)+) => {
+        /// A policy that users can choose. The default is the one that needs to choose nothing.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Kind {
+            $(
+                #[doc = concat!("`", stringify!($descriptor), "`")]
+                $(#[$default])?
+                $kind,
+            )+
+        }
+
+        impl Kind {
+            /// Every policy, baselines first.
+            pub const ALL: [Kind; [$(stringify!($kind)),+].len()] = [$(Kind::$kind),+];
+        }
+    };
+}
+
+policies!(kinds);
 
 /// Options of a policy.
 #[derive(Clone, Debug, PartialEq)]
@@ -146,8 +191,8 @@ impl Kind {
     /// for `cgreedy`, when a program's cache misses are not known; for `bandwidth`, when its
     /// traffic is not.
     pub fn check(self, demands: &[Demand<'_>], cpus: usize) -> Result<(), Unfit> {
-        for demand in demands.iter().filter(|_| self.insists_on_gangs()) {
-            if usize::from(demand.threads) > cpus {
+        for demand in demands {
+            if self.insists_on_gangs() && usize::from(demand.threads) > cpus {
                 return Err(Unfit::TooManyThreads {
                     place: Box::new(demand.places.threads.clone()),
                     program: demand.name.to_owned(),

@@ -1,4 +1,4 @@
-//! Which policies there are, and how one is built.
+//! What stands behind the name of a policy, and how one is built.
 
 use cosched_core::{CpuSet, Policy, Topology};
 
@@ -8,28 +8,14 @@ use crate::gangs::by_weight::ByWeightPolicy;
 use crate::gangs::quantum::{LONGEST, SHORTEST};
 use crate::gangs::turns::Turns;
 use crate::gangs::{bandwidth, cgreedy, fcfs, gang, goals, greedy, minwait};
-use crate::kind::{Options, Unfit};
+use crate::kind::{Kind, Options, Unfit, policies};
 use crate::molding::ReportsMolding;
 use crate::params::Params;
 use crate::{auto, fair_progress, faithful, shuffling, unmanaged};
 
-/// Lists the policies, baselines first: a row for each, which names its descriptor.
-macro_rules! policies {
-    ($($(#[$default:ident])? $kind:ident: $descriptor:expr,)+) => {
-        /// A policy that users can choose. The default is the one that needs to choose nothing.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Kind {
-            $(
-                #[doc = concat!("`", stringify!($descriptor), "`")]
-                $(#[$default])?
-                $kind,
-            )+
-        }
-
+macro_rules! descriptors {
+    ($($(#[$default:ident])? $kind:ident: $descriptor:path,)+) => {
         impl Kind {
-            /// Every policy, baselines first.
-            pub const ALL: [Kind; [$(stringify!($kind)),+].len()] = [$(Kind::$kind),+];
-
             /// What it is and can do.
             pub const fn descriptor(self) -> &'static Descriptor {
                 match self {
@@ -40,24 +26,7 @@ macro_rules! policies {
     };
 }
 
-policies! {
-    Linux: unmanaged::LINUX,
-    LinuxGroups: unmanaged::LINUX_GROUPS,
-    Fcfs: fcfs::FCFS,
-    Gang: gang::GANG,
-    Greedy: greedy::GREEDY,
-    Cgreedy: cgreedy::CGREEDY,
-    Bandwidth: bandwidth::BANDWIDTH,
-    Minwait: minwait::MINWAIT,
-    Faithful: faithful::FAITHFUL,
-    FairProgress: fair_progress::FAIR_PROGRESS,
-    Shuffling: shuffling::SHUFFLING,
-    AdaptiveGreedy: greedy::ADAPTIVE_GREEDY,
-    AdaptiveMinwait: minwait::ADAPTIVE_MINWAIT,
-    #[default]
-    Turns: goals::TURNS,
-    Auto: auto::AUTO,
-}
+policies!(descriptors);
 
 impl Kind {
     /// The constants that it uses, with their values.

@@ -33,7 +33,7 @@ pub fn text(snapshot: &Snapshot) -> String {
     page.single("cosched_own_cpu_seconds", "counter", help, snapshot.own_cpu_seconds);
 
     let all: Vec<&Standing> = snapshot.programs.iter().collect();
-    let mut each = |name, kind, help, value: Value| page.each(&all, name, kind, help, value);
+    let mut each = |name, kind, help, value: FigureOf| page.each(&all, name, kind, help, value);
     let help = "How long the program was allowed to run, in all its runs.";
     each("cosched_program_running_seconds", "counter", help, |it| Some(it.running_seconds));
     let help = "How long the program waited for its starts or was paused, in all its runs.";
@@ -87,7 +87,7 @@ fn slices(page: &mut MetricsPage, snapshot: &Snapshot) {
     if programs.is_empty() {
         return;
     }
-    let mut each = |name, help, value: Value| page.each(&programs, name, "gauge", help, value);
+    let mut each = |name, help, value: FigureOf| page.each(&programs, name, "gauge", help, value);
     let help = "Time slice that the policy has chosen for the program's threads.";
     each("cosched_program_slice_seconds", help, |it| Some(it.slice?.slice_seconds));
     let help = "Share of its threads' time at locks for which the slice was chosen.";
@@ -111,7 +111,8 @@ fn moves(page: &mut MetricsPage, snapshot: &Snapshot) {
     if programs.is_empty() {
         return;
     }
-    let mut each = |name, kind, help, value: Value| page.each(&programs, name, kind, help, value);
+    let mut each =
+        |name, kind, help, value: FigureOf| page.each(&programs, name, kind, help, value);
     let help = "How often a thread of the program was moved to another group of CPUs.";
     each("cosched_program_moves", "counter", help, |it| Some(it.shuffled?.moves as f64));
     let help = "Groups of CPUs to which the program's threads are bound; 0: they run anywhere.";
@@ -128,7 +129,8 @@ fn forward(page: &mut MetricsPage, snapshot: &Snapshot) {
     if programs.is_empty() {
         return;
     }
-    let mut each = |name, kind, help, value: Value| page.each(&programs, name, kind, help, value);
+    let mut each =
+        |name, kind, help, value: FigureOf| page.each(&programs, name, kind, help, value);
     let help = "Solo time of the work that the program has done, weighted, since the last program \
                 arrived.";
     let name = "cosched_program_forward_progress_seconds";
@@ -155,7 +157,7 @@ fn barrier_stats(page: &mut MetricsPage, snapshot: &Snapshot) {
         return;
     }
     let help = "Barriers of cosched that the program's threads passed.";
-    let passed: Value = |it| Some(it.barrier_stats?.barriers as f64);
+    let passed: FigureOf = |it| Some(it.barrier_stats?.barriers as f64);
     page.each(&programs, "cosched_program_barriers", "counter", help, passed);
     let name = "cosched_program_barrier_waits";
     page.family(name, "counter", "How waits at these barriers ended.");
@@ -170,7 +172,7 @@ fn barrier_stats(page: &mut MetricsPage, snapshot: &Snapshot) {
             page.sample(&sample_name(name, "counter"), &labels, count);
         }
     }
-    let mut each = |name, help, value: Value| page.each(&programs, name, "counter", help, value);
+    let mut each = |name, help, value: FigureOf| page.each(&programs, name, "counter", help, value);
     let help =
         "Waits beyond microseconds at these barriers with a known state of the late threads.";
     let informed = "cosched_program_barrier_informed_waits";
@@ -181,7 +183,7 @@ fn barrier_stats(page: &mut MetricsPage, snapshot: &Snapshot) {
 }
 
 /// A figure of a program; an unknown one has no sample.
-type Value = fn(&Standing) -> Option<f64>;
+type FigureOf = fn(&Standing) -> Option<f64>;
 
 /// The name of a family's samples; those of a counter end with *total*.
 fn sample_name(family: &str, kind: &str) -> String {
@@ -219,7 +221,14 @@ impl MetricsPage {
     }
 
     /// A family with a sample for each of these programs.
-    fn each(&mut self, programs: &[&Standing], name: &str, kind: &str, help: &str, value: Value) {
+    fn each(
+        &mut self,
+        programs: &[&Standing],
+        name: &str,
+        kind: &str,
+        help: &str,
+        value: FigureOf,
+    ) {
         self.family(name, kind, help);
         for (program, value) in programs.iter().filter_map(|it| Some((it, value(it)?))) {
             let labels = [("program", program.name.as_str())];

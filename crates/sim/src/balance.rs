@@ -20,7 +20,8 @@ use cosched_core::Level;
 
 use crate::fair::EnqueueReason;
 use crate::queue::mix;
-use crate::thread::{ThreadState, Tid};
+use crate::thread::ThreadState;
+use crate::tid::Tid;
 use crate::world::SimulatedWorld;
 
 /// The distances at which work is searched, near to far (`None`: the whole machine).

@@ -5,7 +5,8 @@ use cosched_core::Nanos;
 use crate::fair::EnqueueReason;
 use crate::model::{AtBarrier, Model, Op};
 use crate::sync::Gate;
-use crate::thread::{Doing, SimulatedThread, ThreadState, Tid, WaitTarget};
+use crate::thread::{Doing, SimulatedThread, ThreadState, WaitTarget};
+use crate::tid::Tid;
 use crate::world::SimulatedWorld;
 
 impl SimulatedWorld {

@@ -17,7 +17,8 @@
 
 use cosched_core::Turn;
 
-use crate::thread::{ThreadState, Tid};
+use crate::thread::ThreadState;
+use crate::tid::Tid;
 use crate::world::{ProgramRun, SimulatedWorld};
 
 /// The weight of a group in turn, in groups of the default weight: 262144 (`MAX_SHARES`) against

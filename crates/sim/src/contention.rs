@@ -13,7 +13,8 @@ use cosched_core::Level;
 
 use crate::model::Mix;
 use crate::prices::{ThreadKind, ThreadSpeed};
-use crate::thread::{Doing, ThreadState, Tid};
+use crate::thread::{Doing, ThreadState};
+use crate::tid::Tid;
 use crate::world::SimulatedWorld;
 
 impl SimulatedWorld {

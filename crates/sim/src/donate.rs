@@ -28,7 +28,8 @@
 //! to donate: threads spin for ever.
 
 use crate::model::{AtBarrier, Op};
-use crate::thread::{Doing, ThreadState, Tid, WaitTarget};
+use crate::thread::{Doing, ThreadState, WaitTarget};
+use crate::tid::Tid;
 use crate::world::SimulatedWorld;
 
 /// The duration of a check, nanoseconds: two light system calls and a walk over the siblings.

@@ -17,7 +17,7 @@
 use cosched_core::Level;
 
 use crate::prices::LINE;
-use crate::thread::Tid;
+use crate::tid::Tid;
 use crate::world::SimulatedWorld;
 
 #[derive(Clone, Copy, Debug, Default)]

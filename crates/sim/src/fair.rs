@@ -9,7 +9,8 @@
 //! its functions in brackets), those of CFS the same file's in Linux 2.6.38.
 
 use crate::kernel::Order;
-use crate::thread::{QueueKey, ThreadState, Tid};
+use crate::thread::{QueueKey, ThreadState};
+use crate::tid::Tid;
 use crate::world::SimulatedWorld;
 
 /// The largest rounding error of a virtual time, nanoseconds.

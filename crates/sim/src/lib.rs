@@ -12,7 +12,7 @@
 //! | `agenda`, `queue` | what is due: again and again; once |
 //! | [`hardware`], `shape` | CPUs, caches, buses and costs; which CPUs share what |
 //! | [`model`] | programs as scripts of a few operations |
-//! | `behave`, `thread` | how threads carry out scripts; one thread |
+//! | `behave`, `thread`, `tid` | how threads carry out scripts; one thread; its number |
 //! | `sync`, `region` | barriers, locks and queues between threads; parallel regions |
 //! | `transfer` | the data that a lock guards moves with it |
 //! | `stuck` | finds that no thread can ever go on |
@@ -63,6 +63,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 mod thread;
+mod tid;
 mod transfer;
 mod world;
 

@@ -18,7 +18,8 @@ use crate::model::{Model, Op};
 use crate::samples::ProgramReading;
 use crate::sync::Sync;
 use crate::tally::{Interval, KeptIntervals, Tally};
-use crate::thread::{SimulatedThread, ThreadState, ThreadUsage, Tid};
+use crate::thread::{SimulatedThread, ThreadState, ThreadUsage};
+use crate::tid::Tid;
 use crate::world::{Effect, ProgramRun, SimulatedWorld, Switch};
 
 /// A run of a program.

@@ -10,7 +10,8 @@ use cosched_core::Level;
 use crate::balance::parts;
 use crate::fair::EnqueueReason;
 use crate::queue::mix;
-use crate::thread::{ThreadState, Tid};
+use crate::thread::ThreadState;
+use crate::tid::Tid;
 use crate::world::SimulatedWorld;
 
 impl SimulatedWorld {

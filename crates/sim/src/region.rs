@@ -10,7 +10,8 @@
 
 use cosched_core::Happening;
 
-use crate::thread::{Doing, Tid, WaitTarget};
+use crate::thread::{Doing, WaitTarget};
+use crate::tid::Tid;
 use crate::world::SimulatedWorld;
 
 impl SimulatedWorld {

@@ -17,7 +17,8 @@ use cosched_core::{
 };
 
 use crate::prices::LINE;
-use crate::thread::{SimulatedThread, ThreadState, ThreadUsage, Tid, WaitTarget};
+use crate::thread::{SimulatedThread, ThreadState, ThreadUsage, WaitTarget};
+use crate::tid::Tid;
 use crate::world::SimulatedWorld;
 
 /// Instructions between two samples of the instruction pointer.

@@ -4,7 +4,8 @@ use crate::fair::EnqueueReason;
 use crate::kernel::Order;
 use crate::model::Op;
 use crate::queue::mix;
-use crate::thread::{Doing, ThreadState, Tid, WaitTarget};
+use crate::thread::{Doing, ThreadState, WaitTarget};
+use crate::tid::Tid;
 use crate::world::SimulatedWorld;
 
 impl SimulatedWorld {

@@ -9,7 +9,8 @@ use cosched_core::{Aspect, Class, Happening, Nanos, Refusal, Settings, ThreadId,
 
 use crate::fair::EnqueueReason;
 use crate::kernel::{Order, REAL_TIME_SLICE};
-use crate::thread::{ThreadState, Tid};
+use crate::thread::ThreadState;
+use crate::tid::Tid;
 use crate::world::SimulatedWorld;
 
 /// The bounds of a slice of Linux' fair class.

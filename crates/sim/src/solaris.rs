@@ -21,7 +21,8 @@ use cosched_core::{Level, Nanos};
 
 use crate::fair::EnqueueReason;
 use crate::queue::mix;
-use crate::thread::{ThreadState, Tid};
+use crate::thread::ThreadState;
+use crate::tid::Tid;
 use crate::world::SimulatedWorld;
 
 /// The highest level of time sharing, where programs begin that an interactive shell starts; no

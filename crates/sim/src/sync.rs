@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use crate::model::Model;
-use crate::thread::Tid;
+use crate::tid::Tid;
 
 /// All of one program's, by the numbers in its script.
 #[derive(Clone, Debug, Default)]

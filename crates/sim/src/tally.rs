@@ -8,7 +8,8 @@
 use cosched_core::{Nanos, ProgramId};
 
 use crate::solaris::PriorityChange;
-use crate::thread::{ThreadState, ThreadUsage, Tid, WaitTarget};
+use crate::thread::{ThreadState, ThreadUsage, WaitTarget};
+use crate::tid::Tid;
 use crate::world::SimulatedWorld;
 
 /// Counts of a program, over all of its threads.

@@ -6,9 +6,7 @@ use cosched_core::CpuSet;
 use crate::eviction::CacheLines;
 use crate::prices::ThreadSpeed;
 use crate::solaris::Dispatch;
-
-/// The position of a thread in the world's list.
-pub(crate) type Tid = u32;
+use crate::tid::Tid;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SimulatedThread {

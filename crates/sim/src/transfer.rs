@@ -9,7 +9,7 @@
 
 use cosched_core::Level;
 
-use crate::thread::Tid;
+use crate::tid::Tid;
 use crate::world::SimulatedWorld;
 
 impl SimulatedWorld {

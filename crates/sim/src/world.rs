@@ -23,7 +23,8 @@ use crate::samples::ProgramReading;
 use crate::shape::Shape;
 use crate::sync::Sync;
 use crate::tally::{KeptIntervals, Tally};
-use crate::thread::{Doing, QueueKey, SimulatedThread, ThreadState, Tid};
+use crate::thread::{Doing, QueueKey, SimulatedThread, ThreadState};
+use crate::tid::Tid;
 
 /// The inside of a simulated machine.
 #[derive(Debug)]

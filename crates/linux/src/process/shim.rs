@@ -221,7 +221,7 @@ fn wait_until_known(mut channel: &UnixStream, proc: &Proc) -> io::Result<()> {
 }
 
 /// The step that failed, and why.
-type NotStarted = (StartStep, io::Error);
+type FailedStep = (StartStep, io::Error);
 
 /// Starts the command; returns when it executes its own first instruction, with the threads that
 /// pass labelled outputs on.
@@ -230,7 +230,7 @@ fn start(
     ends: Vec<OwnedFd>,
     channel: &UnixStream,
     proc: &Proc,
-) -> Result<(Pid, Vec<JoinHandle<()>>), NotStarted> {
+) -> Result<(Pid, Vec<JoinHandle<()>>), FailedStep> {
     std::env::set_current_dir(&order.cwd).map_err(|error| (StartStep::Directory, error))?;
     let failed = |error| (StartStep::Command, error);
     let (reader, writer) = UnixStream::pair().map_err(failed)?;
@@ -261,7 +261,7 @@ fn start(
 
 /// Waits until the child has executed the command, which closes its end of the socket, or has
 /// reported an error.
-fn hear(mut reader: UnixStream) -> Result<(), NotStarted> {
+fn hear(mut reader: UnixStream) -> Result<(), FailedStep> {
     let mut all = Vec::new();
     reader.read_to_end(&mut all).map_err(|error| (StartStep::Command, error))?;
     if all.is_empty() {
@@ -272,7 +272,7 @@ fn hear(mut reader: UnixStream) -> Result<(), NotStarted> {
 }
 
 /// In the child: executes the command, or returns the error.
-fn become_the_command(order: &LaunchOrder, born_in: bool, pipes: &Pipes) -> NotStarted {
+fn become_the_command(order: &LaunchOrder, born_in: bool, pipes: &Pipes) -> FailedStep {
     if let Err(failed) = prepare(order, born_in) {
         return failed;
     }
@@ -300,7 +300,7 @@ fn become_the_command(order: &LaunchOrder, born_in: bool, pipes: &Pipes) -> NotS
 }
 
 /// Before `exec`: everything that must hold from the command's first instruction on.
-fn prepare(order: &LaunchOrder, born_in: bool) -> Result<(), NotStarted> {
+fn prepare(order: &LaunchOrder, born_in: bool) -> Result<(), FailedStep> {
     let own = order.born_in.iter().filter(|_| !born_in).map(|dir| dir.join("cgroup.procs"));
     for procs in own.chain(order.cgroups.iter().cloned()) {
         // 0 means the writing process.

@@ -3,7 +3,7 @@
 use cosched_core::Nanos;
 
 use crate::common::params::Params;
-use crate::kind::unknown::by_name;
+use crate::common::unknown::by_name;
 
 /// The first aim of a policy that takes turns by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

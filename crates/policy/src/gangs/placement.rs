@@ -35,7 +35,7 @@ use std::collections::BTreeMap;
 
 use cosched_core::{CpuSet, Level, Topology};
 
-use crate::kind::unknown::by_name;
+use crate::common::unknown::by_name;
 
 /// Where the threads of one program go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,6 +1,6 @@
 //! How programs take turns: by weight, or frozen while others run.
 
-use crate::kind::unknown::by_name;
+use crate::common::unknown::by_name;
 
 /// How the programs that have no turn are kept from the CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

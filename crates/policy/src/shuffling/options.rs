@@ -4,7 +4,7 @@ use cosched_core::{Measure, Nanos};
 
 use super::params::{HYSTERESIS, INTERVAL, THRESHOLD};
 use super::sockets::Sockets;
-use crate::kind::unknown::by_name;
+use crate::common::unknown::by_name;
 
 /// Options of `shuffling`.
 #[derive(Clone, Debug, PartialEq)]

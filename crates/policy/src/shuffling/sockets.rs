@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use cosched_core::{Cpu, CpuSet, Level, Topology};
 
-use crate::kind::unknown::by_name;
+use crate::common::unknown::by_name;
 
 /// How CPUs form sockets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

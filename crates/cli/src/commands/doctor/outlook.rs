@@ -24,7 +24,7 @@ pub(super) fn all(rights: &Rights, weights: bool) -> Vec<Outlook> {
 
 fn outlook(kind: Kind, rights: &Rights, weights: bool) -> Outlook {
     let descriptor = kind.descriptor();
-    let mut found = Found { rights, uses: Vec::new(), gains: Vec::new() };
+    let mut found = Findings { rights, uses: Vec::new(), gains: Vec::new() };
     if descriptor.shares {
         found.shares();
     }
@@ -46,7 +46,7 @@ fn outlook(kind: Kind, rights: &Rights, weights: bool) -> Outlook {
         found.need(*need);
     }
     found.learning(descriptor.learns);
-    let Found { uses, gains, .. } = found;
+    let Findings { uses, gains, .. } = found;
     let uses = match uses.is_empty() {
         true => "nothing: it only starts programs".to_owned(),
         false => uses.join(", "),
@@ -55,13 +55,13 @@ fn outlook(kind: Kind, rights: &Rights, weights: bool) -> Outlook {
 }
 
 /// What was found out about a policy so far.
-struct Found<'a> {
+struct Findings<'a> {
     rights: &'a Rights,
     uses: Vec<String>,
     gains: Vec<&'static str>,
 }
 
-impl Found<'_> {
+impl Findings<'_> {
     fn uses(&mut self, what: impl Into<String>) {
         self.uses.push(what.into());
     }

@@ -45,13 +45,12 @@ macro_rules! by_name {
         }
 
         impl std::str::FromStr for $kind {
-            type Err = $crate::kind::UnknownName;
+            type Err = $crate::common::unknown::UnknownName;
 
             fn from_str(name: &str) -> Result<$kind, Self::Err> {
                 let found = $kind::ALL.into_iter().find(|one| one.name() == name);
-                found.ok_or_else(|| {
-                    $crate::kind::UnknownName::new($what, name, $kind::ALL.map($kind::name))
-                })
+                let known = $kind::ALL.map($kind::name);
+                found.ok_or_else(|| <Self as std::str::FromStr>::Err::new($what, name, known))
             }
         }
     };
