@@ -2,6 +2,7 @@
 """tests.py: the mixes, and the verdicts of made-up results. `make test` runs it."""
 
 import pathlib
+import subprocess
 import sys
 import tomllib
 import unittest
@@ -81,6 +82,13 @@ class Verdicts(unittest.TestCase):
         self.assertIn("| made-up | tuning (1) | unfairness under the goal fair (a) | 2.000 | 1.3 | missed |", text)
         self.assertIn("| a |  | 2.00 | 4.00 |", text)
         self.assertIn("made-up, all: mean over the better of linux and fcfs 1.020", report.last_line(document))
+
+
+class Rules(unittest.TestCase):
+    def test_the_patch_that_switches_rules_off_applies(self):
+        check = ["git", "apply", "--check", str(HERE / "rules.patch")]
+        tried = subprocess.run(check, cwd=HERE.parent.parent, capture_output=True, text=True)
+        self.assertEqual(tried.returncode, 0, tried.stderr)
 
 
 if __name__ == "__main__":
