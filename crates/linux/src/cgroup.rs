@@ -28,7 +28,7 @@ mod weight;
 use cosched_core::ProgramId;
 
 pub use controllers::EnableError;
-pub(crate) use controllers::{LEAF, enable_controller, leaf_below};
+pub(crate) use controllers::{LEAF, PASSED_ON, enable_controller, leaf_below};
 pub(crate) use cpuset::bind_to;
 pub use dir::{Dir, PROBE, Version};
 pub use find::{Hierarchies, Hierarchy};

@@ -196,7 +196,7 @@ fn sample_name(family: &str, kind: &str) -> String {
 struct MetricsPage(String);
 
 impl MetricsPage {
-    /// The head of a family, whose name ends with its unit, where it has one.
+    /// The lines that come before the figures of a family. Its name ends with its unit, if any.
     fn family(&mut self, name: &str, kind: &str, help: &str) {
         self.line(format_args!("# TYPE {name} {kind}"));
         if let Some((_, unit @ ("seconds" | "ratio"))) = name.rsplit_once('_') {

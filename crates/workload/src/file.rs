@@ -1,4 +1,4 @@
-//! From the text of a workload file to drafts: the tables of its programs, whose keys are taken.
+//! From the text of a workload file to the tables of its programs, of which each key is taken once.
 //!
 //! Each table is taken apart key by key. What is left at the end is unknown,
 //! and the keys that were asked for are the known ones: so the list in the

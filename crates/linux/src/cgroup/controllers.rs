@@ -12,7 +12,8 @@ use std::path::PathBuf;
 use super::dir::Dir;
 use crate::kernel::files::FileError;
 
-const PASSED_ON: &str = "cgroup.subtree_control";
+/// The file of a cgroup that names the controllers of its children.
+pub(crate) const PASSED_ON: &str = "cgroup.subtree_control";
 
 /// The child of a cgroup into which the caller steps down if it is in the way; made by
 /// [`enable_controller`].

@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Access, access};
 
+use super::controllers::PASSED_ON;
 use super::dir::Dir;
 use super::find::Hierarchies;
 use crate::kernel::clock::monotonic;
@@ -276,7 +277,7 @@ fn runtime_folder(user: u32) -> Option<PathBuf> {
 /// Whether a cgroup of version 2 can enable `cpu` for children that the caller makes.
 fn gives_groups(own: &Dir, controllers: &[String]) -> bool {
     let is_mine = |file: &str| access(own.path().join(file), Access::WRITE_OK).is_ok();
-    let is_open = is_mine("") && is_mine("cgroup.procs") && is_mine("cgroup.subtree_control");
+    let is_open = is_mine("") && is_mine("cgroup.procs") && is_mine(PASSED_ON);
     let me = std::process::id() as i32;
     is_open
         && controllers.iter().any(|name| name == "cpu")

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use cosched_core::{CpuSet, ProgramId};
 
-use crate::cgroup::{self, Dir, EnableError, Hierarchies, Hierarchy, Mark, Version};
+use crate::cgroup::{self, Dir, EnableError, Hierarchies, Hierarchy, Mark, PASSED_ON, Version};
 use crate::control::autogroup;
 use crate::kernel::files::FileError;
 use crate::kernel::procfs::Proc;
@@ -290,7 +290,7 @@ impl RunCgroups {
             let dir = self.claim(tree, role, log)?;
             let added = vec![controller.to_owned()];
             log.note(Record::Controllers { dir: dir.path().to_owned(), added })?;
-            dir.write("cgroup.subtree_control", &format!("+{controller}"))?;
+            dir.write(PASSED_ON, &format!("+{controller}"))?;
             return Ok(dir);
         }
         let not_here = |why| RunCgroupsError::NotHere { wish: controller, why, remedy: DELEGATE };
@@ -396,7 +396,7 @@ fn try_out(tree: &Hierarchy, role: Role, log: &mut Log) -> Result<Result<(), Fil
 /// Enables a controller for the children of the caller's v2 cgroup, and announces all changes.
 /// Returns the mark of the leaf into which this process had to step down.
 fn pass_on(own: &Dir, controller: &str, log: &mut Log) -> Result<Option<Mark>, RunCgroupsError> {
-    let passed = own.read("cgroup.subtree_control")?;
+    let passed = own.read(PASSED_ON)?;
     let leaf = cgroup::leaf_below(own);
     if !passed.split_whitespace().any(|c| c == controller) {
         let (dir, origin) = (leaf.path().to_owned(), own.path().to_owned());

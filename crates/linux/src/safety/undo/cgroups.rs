@@ -8,13 +8,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::record::CgroupKind;
-use crate::cgroup::{Dir, Version, even_out};
+use crate::cgroup::{Dir, PASSED_ON, Version, even_out};
 use crate::kernel::files::FileError;
 
 /// How long to wait for ended processes to leave a cgroup.
 const LEAVING: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(1);
-pub(super) const PASSED_ON: &str = "cgroup.subtree_control";
 
 /// A cgroup to be removed, and where its processes go.
 #[derive(Debug)]

@@ -7,12 +7,11 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::cgroups::PASSED_ON;
 use super::journal::Journal;
 use super::log::owner;
 use super::place::{is_own_folder, own_uid};
 use super::record::{CgroupKind, Record};
-use crate::cgroup::{Dir, Hierarchies, Hierarchy, LEAF, Mark, PROBE, RUN, Version};
+use crate::cgroup::{Dir, Hierarchies, Hierarchy, LEAF, Mark, PASSED_ON, PROBE, RUN, Version};
 use crate::kernel::procfs::Proc;
 
 /// The most levels below a mount: far more than any system uses.
