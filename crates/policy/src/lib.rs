@@ -33,7 +33,8 @@
 //! run-time system *Scaff*.
 //!
 //! [`Kind`] is the entry point: it names, checks and builds policies. [`advice`] finds thread
-//! counts for whole runs, and [`molding`] those that programs are started with.
+//! counts for whole runs, and [`molding`] those that programs are started with. [`between_regions`]
+//! says how long their threads spin there.
 
 #![forbid(unsafe_code)]
 // The module docs are for readers of this crate's code, and link to private items.
@@ -41,6 +42,7 @@
 
 pub mod advice;
 mod auto;
+pub mod between_regions;
 mod common;
 mod constant;
 mod descriptor;

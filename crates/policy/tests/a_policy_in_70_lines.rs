@@ -13,6 +13,7 @@
 //!
 //! ```ignore
 //! pub(crate) const SHORTEST_FIRST: Descriptor = Descriptor {
+//!     in_order: true,
 //!     reasons: &[ReasonSet::of::<ShortestReason>()],
 //!     ..Descriptor::without_gangs("shortest-first", "one at a time, the shortest first", |_| {
 //!         Ok(Box::new(ShortestFirst::default()))
