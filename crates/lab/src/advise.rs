@@ -67,6 +67,14 @@ struct Advice<'a> {
 /// When the options do not fit, or something breaks on the way.
 pub fn advise(args: &AdviseOptions) -> Result<ExitCode, Failure> {
     let how = &args.how;
+    let Some(round) = args.policy.descriptor().round else {
+        let known: Vec<&str> = Kind::predictable().collect();
+        return Err(Failure::Input(format!(
+            "--policy {}: cosched cannot predict its runs; choose from {}",
+            args.policy,
+            known.join(", ")
+        )));
+    };
     how.check_no_constants("advise")?;
     how.check_use(&[args.policy])?;
     let (together, redirects) = (args.apply, args.apply);
@@ -104,9 +112,9 @@ pub fn advise(args: &AdviseOptions) -> Result<ExitCode, Failure> {
     let candidate = |spec: &ProgramSpec| candidate(&session, spec, &counts(spec), how, &found);
     let candidates: Vec<Candidate> =
         workload.programs.iter().map(candidate).collect::<Result<_, _>>()?;
-    let best = advice::advise(args.policy, &candidates, cpus);
+    let best = advice::advise(round, &candidates, cpus);
     let requested: Vec<u16> = candidates.iter().map(|c| c.requested.min(most)).collect();
-    let predict = |counts: &[u16]| advice::predict(args.policy, &candidates, counts, cpus);
+    let predict = |counts: &[u16]| advice::predict(round, &candidates, counts, cpus);
     let (requested, advised) = (predict(&requested), predict(&best));
     let policy = args.policy;
     let disturbed = |spec| found.disturbed(&session, spec, &counts(spec), how);

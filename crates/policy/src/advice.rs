@@ -36,8 +36,7 @@
 use cosched_core::{Nanos, Speedup};
 use cosched_results::statistics::median_error;
 
-use crate::gangs::{greedy, minwait};
-use crate::kind::Kind;
+use crate::descriptor::RoundLength;
 
 /// If there are more combinations than this, not all are tried.
 const EXHAUSTIVE: u64 = 20_000;
@@ -111,28 +110,13 @@ impl Prediction {
     }
 }
 
-/// Whether a policy's runs can be predicted here.
-pub fn predicts(kind: Kind) -> bool {
-    matches!(kind, Kind::Gang | Kind::Greedy | Kind::Minwait)
-}
-
-/// How many quanta a round of such programs has.
-fn turns(kind: Kind, sizes: &[usize], cpus: usize) -> f64 {
-    match kind {
-        Kind::Gang => sizes.len() as f64,
-        Kind::Minwait => minwait::turns(sizes, cpus),
-        // A single-threaded program waits for no sibling, so each can have its share of the CPUs.
-        // Other programs may need all of their CPUs at once.
-        Kind::Auto if sizes.iter().all(|size| *size <= 1) => {
-            sizes.len() as f64 / cpus.max(1) as f64
-        }
-        _ => greedy::turns(sizes, cpus),
-    }
-}
-
-/// The course of programs with these thread counts under a policy that makes gangs. Under `auto`,
-/// this is in gangs as well, or all programs run together if each has one thread.
-pub fn predict(kind: Kind, programs: &[Candidate], counts: &[u16], cpus: usize) -> Prediction {
+/// The course of programs with these thread counts under a policy with rounds of this length.
+pub fn predict(
+    round: RoundLength,
+    programs: &[Candidate],
+    counts: &[u16],
+    cpus: usize,
+) -> Prediction {
     let alone: Vec<f64> = programs.iter().zip(counts).map(|(p, n)| p.alone(*n)).collect();
     let arrives: Vec<f64> = programs.iter().map(|p| p.arrives.as_secs_f64()).collect();
     let mut left: Vec<f64> = programs.iter().map(|p| f64::from(p.runs)).collect();
@@ -151,7 +135,7 @@ pub fn predict(kind: Kind, programs: &[Candidate], counts: &[u16], cpus: usize) 
         }
         let sizes: Vec<usize> =
             present.iter().map(|i| usize::from(counts[*i]).min(cpus.max(1))).collect();
-        let turns = turns(kind, &sizes, cpus).max(1.0);
+        let turns = round(&sizes, cpus).max(1.0);
         let until = |i: usize| left[i] * alone[i] * turns;
         let first = present.iter().copied().min_by(|a, b| until(*a).total_cmp(&until(*b)));
         let Some(first) = first else { break };
@@ -182,15 +166,15 @@ pub fn predict(kind: Kind, programs: &[Candidate], counts: &[u16], cpus: usize) 
 }
 
 /// The thread counts that finish the workload first, and among those the fairest.
-pub fn advise(kind: Kind, programs: &[Candidate], cpus: usize) -> Vec<u16> {
+pub fn advise(round: RoundLength, programs: &[Candidate], cpus: usize) -> Vec<u16> {
     let choices: Vec<Vec<u16>> = programs.iter().map(|program| program.counts(cpus)).collect();
     let combinations =
         choices.iter().try_fold(1u64, |all, known| all.checked_mul(known.len() as u64));
     let tried = match combinations.filter(|all| *all <= EXHAUSTIVE) {
         Some(all) => (0..all).map(|code| combination(&choices, code)).collect(),
-        None => searched(kind, programs, &choices, cpus),
+        None => searched(round, programs, &choices, cpus),
     };
-    best(kind, programs, tried, cpus)
+    best(round, programs, tried, cpus)
 }
 
 fn combination(choices: &[Vec<u16>], mut code: u64) -> Vec<u16> {
@@ -204,7 +188,7 @@ fn combination(choices: &[Vec<u16>], mut code: u64) -> Vec<u16> {
 
 /// The combinations to compare, where there are too many to compare all.
 fn searched(
-    kind: Kind,
+    round: RoundLength,
     programs: &[Candidate],
     choices: &[Vec<u16>],
     cpus: usize,
@@ -219,8 +203,8 @@ fn searched(
     limits.sort_unstable();
     limits.dedup();
     let mut tried: Vec<Vec<u16>> = limits.into_iter().map(limited).collect();
-    let total = |counts: &[u16]| predict(kind, programs, counts, cpus).total_seconds;
-    let mut now = best(kind, programs, tried.clone(), cpus);
+    let total = |counts: &[u16]| predict(round, programs, counts, cpus).total_seconds;
+    let mut now = best(round, programs, tried.clone(), cpus);
     let mut shortest = total(&now);
     for _ in 0..SWEEPS {
         let before = shortest;
@@ -281,7 +265,7 @@ fn smallest(all: Vec<Judged>, figure: fn(&Judged) -> &CombinationFigure) -> Vec<
     all.into_iter().zip(kept).filter(|(_, kept)| *kept).map(|(one, _)| one).collect()
 }
 
-fn best(kind: Kind, programs: &[Candidate], tried: Vec<Vec<u16>>, cpus: usize) -> Vec<u16> {
+fn best(round: RoundLength, programs: &[Candidate], tried: Vec<Vec<u16>>, cpus: usize) -> Vec<u16> {
     let count = programs.iter().map(|program| program.rounds.len()).min().unwrap_or(0);
     let in_round = |program: &Candidate, round: usize| Candidate {
         speedup: program.rounds[round],
@@ -292,7 +276,7 @@ fn best(kind: Kind, programs: &[Candidate], tried: Vec<Vec<u16>>, cpus: usize) -
         .map(|round| programs.iter().map(|program| in_round(program, round)).collect())
         .collect();
     let judged = |counts: Vec<u16>| {
-        let of = |programs: &[Candidate]| predict(kind, programs, &counts, cpus);
+        let of = |programs: &[Candidate]| predict(round, programs, &counts, cpus);
         let (all, each) = (of(programs), rounds.iter().map(|round| of(round)));
         let each: Vec<(f64, f64)> = each.map(|p| (p.total_seconds, p.worst())).collect();
         let (totals, worsts) = each.into_iter().unzip();
@@ -314,7 +298,7 @@ fn best(kind: Kind, programs: &[Candidate], tried: Vec<Vec<u16>>, cpus: usize) -
 pub(crate) mod tests {
     use super::*;
 
-    const GREEDY: Kind = Kind::Greedy;
+    const GREEDY: RoundLength = crate::gangs::greedy::turns;
 
     /// A program that arrives at the start and runs once; milliseconds by threads, ascending.
     pub(crate) fn candidate(times: &[(u16, u64)]) -> Candidate {
@@ -377,7 +361,8 @@ pub(crate) mod tests {
     fn later_arrivals_and_repeated_runs_are_predicted() {
         let mut late = candidate(&[(2, 100)]);
         (late.arrives, late.runs) = (Nanos::from_millis(300), 2);
-        let both = predict(Kind::Gang, &[candidate(&[(2, 400)]), late], &[2, 2], 2);
+        let both =
+            predict(|sizes, _| sizes.len() as f64, &[candidate(&[(2, 400)]), late], &[2, 2], 2);
         // Alone until 0.3 s; 0.1 s of each take 0.2 s; then the second run.
         assert!((both.turnaround_seconds[0] - 0.5).abs() < 1e-9, "{both:?}");
         assert!((both.total_seconds - 0.6).abs() < 1e-9, "{both:?}");

@@ -3,7 +3,7 @@
 //!
 //! Each policy has its descriptor in its own file. The command line, its checks and its help read
 //! descriptors, as do `cosched doctor` and simulations. Some places know policies by name: the
-//! baselines of `compare`, and estimates for `gang` and `linux`.
+//! baselines of `compare`, and measurements of solo times.
 
 use cosched_core::{Nanos, Policy};
 
@@ -34,6 +34,8 @@ pub struct Descriptor {
     pub limits_threads: bool,
     /// Whether a program of a larger weight gets more, or sooner.
     pub weights: bool,
+    /// How many quanta a round has; `None`: its runs cannot be predicted.
+    pub round: Option<RoundLength>,
     /// How long a gang runs at a time by default.
     pub quantum: Nanos,
     /// Whether it can run attached programs: it freezes no program, and moves none to another
@@ -70,6 +72,7 @@ impl Descriptor {
             shares: false,
             limits_threads: false,
             weights: false,
+            round: None,
             quantum: QUANTUM,
             attaches: false,
             learns: Learns::Nothing,
@@ -107,6 +110,10 @@ impl Descriptor {
         self.options.iter().any(|groups| groups.contains(&options))
     }
 }
+
+/// How many quanta a round of programs of these sizes has, on this number of CPUs. No program is
+/// larger than the machine.
+pub type RoundLength = fn(&[usize], usize) -> f64;
 
 pub(crate) type Build = fn(&Options) -> Result<Box<dyn Policy + Send>, Unfit>;
 

@@ -169,6 +169,11 @@ impl Kind {
         self.descriptor().in_order
     }
 
+    /// The names of the policies with runs that can be predicted.
+    pub fn predictable() -> impl Iterator<Item = &'static str> {
+        Kind::ALL.into_iter().filter(|kind| kind.descriptor().round.is_some()).map(Kind::name)
+    }
+
     /// Whether it measures what threads wait for while they run.
     pub fn measures(self) -> bool {
         self.takes(OptionGroup::Measuring)

@@ -15,7 +15,7 @@ use cosched_core::{Cause, Nanos, Plan, Policy, Reason, World};
 
 use crate::advice::{Candidate, ROUNDING, advise, predict};
 use crate::common::reasons::SharedReason;
-use crate::kind::Kind;
+use crate::gangs::greedy;
 use crate::params::Params;
 
 pub(crate) mod params;
@@ -27,9 +27,9 @@ pub(crate) mod params;
 /// with the earliest end that is [possible](soonest) with the requested counts, since `auto` may
 /// find a mode that comes near to that.
 pub fn mold(programs: &[Candidate], cpus: usize, params: &Params) -> Option<Vec<u16>> {
-    let mut counts = advise(Kind::Auto, programs, cpus);
+    let mut counts = advise(round, programs, cpus);
     let asked: Vec<u16> = programs.iter().map(|program| program.most(cpus)).collect();
-    let total = |counts: &[u16]| predict(Kind::Auto, programs, counts, cpus).total_seconds;
+    let total = |counts: &[u16]| predict(round, programs, counts, cpus).total_seconds;
     let fewer = total(&counts);
     let worth = params.molding.worth;
     if fewer > (1.0 - worth) * soonest(programs, cpus).min(total(&asked)) {
@@ -43,6 +43,16 @@ pub fn mold(programs: &[Candidate], cpus: usize, params: &Params) -> Option<Vec<
         }
     }
     Some(counts)
+}
+
+/// How many quanta a round has under `auto`. A single-threaded program waits for no sibling, so each
+/// can have its share of the CPUs. Other programs may need all of their CPUs at once: they run in
+/// gangs.
+fn round(sizes: &[usize], cpus: usize) -> f64 {
+    match sizes.iter().all(|size| *size <= 1) {
+        true => sizes.len() as f64 / cpus.max(1) as f64,
+        false => greedy::turns(sizes, cpus),
+    }
 }
 
 /// A policy, and the reason why a program arrived with fewer threads than it requests.

@@ -10,7 +10,6 @@ use clap::{Arg, Command};
 use cosched_lab::sim::THIS;
 use cosched_linux::control::run_cgroups::{FreezerBackend, PinningBackend};
 use cosched_policy::Kind;
-use cosched_policy::advice::predicts;
 use cosched_sim::{Hardware, Kernel};
 
 use crate::args::{self, named};
@@ -68,19 +67,9 @@ fn described<T: Copy + Send + Sync + 'static, const N: usize>(
     })
 }
 
-/// A policy with runs that can be predicted.
+/// A policy with runs that can be predicted; of the others it is told that they cannot.
 pub(crate) fn policy_of_advice() -> impl TypedValueParser<Value = Kind> {
-    fn can() -> Vec<&'static str> {
-        Kind::ALL.into_iter().filter(|kind| predicts(*kind)).map(Kind::name).collect()
-    }
-    let read = |name: &str| match named::<Kind>(name)? {
-        kind if predicts(kind) => Ok(kind),
-        kind => {
-            let known = can().join(", ");
-            Err(format!("cosched cannot predict policy '{kind}'; choose from {known}"))
-        }
-    };
-    Offered { read, values: can() }
+    Offered { read: named::<Kind>, values: Kind::predictable().collect() }
 }
 
 /// A policy for programs that keep their place; of the others it is told why they cannot.

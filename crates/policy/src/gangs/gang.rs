@@ -20,10 +20,12 @@ use crate::descriptor::Descriptor;
 use crate::gangs::rounds::{Gang, Rounds};
 
 /// Section 4.2.1.
-pub(crate) const GANG: Descriptor =
-    Descriptor::of_gangs("gang", "programs take turns, one at a time", |options| {
+pub(crate) const GANG: Descriptor = Descriptor {
+    round: Some(|sizes, _| sizes.len() as f64),
+    ..Descriptor::of_gangs("gang", "programs take turns, one at a time", |options| {
         Ok(Box::new(Rounds::new(options, cut, None)))
-    });
+    })
+};
 
 /// One gang for every unit, in the order of the workload.
 fn cut(units: &[Unit], _cpus: usize) -> Vec<Gang> {

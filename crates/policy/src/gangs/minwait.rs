@@ -66,6 +66,7 @@ const QUANTUM_ENDS: Token = Token(0);
 
 /// Section 4.2.4.
 pub(crate) const MINWAIT: Descriptor = Descriptor {
+    round: Some(turns),
     reasons: &[ReasonSet::of::<MinwaitReason>()],
     ..Descriptor::of_gangs(
         "minwait",

@@ -5,7 +5,6 @@ use cosched_core::engine::ProgramSetup;
 use cosched_core::format::{count, list, span};
 use cosched_core::{Nanos, Profile};
 use cosched_linux::control::run_cgroups::{FreezerBackend, RunCgroups};
-use cosched_policy::Kind;
 use cosched_workload::{PauseRisks, ProgramSpec, SeesStops};
 
 use super::here::Session;
@@ -48,12 +47,13 @@ impl Session {
 
     /// Tells the user before the start what pauses could break.
     pub(super) fn tell_of_pauses(&self, request: &Request<'_>, threads: &[u16], pauses: Pauses) {
-        let all: usize = threads.iter().map(|threads| usize::from(*threads)).sum();
-        let rounds = match request.kind {
-            Kind::Gang => threads.len(),
+        let cpus = self.usable.cpus.len().max(1);
+        let sizes: Vec<usize> = threads.iter().map(|n| usize::from(*n).min(cpus)).collect();
+        let rounds = match request.kind.descriptor().round {
+            Some(round) => round(&sizes, cpus).ceil() as usize,
             // No time limit of a program runs before it starts.
-            kind if kind.starts_in_order() && pauses != Pauses::No => 1,
-            _ => all.div_ceil(self.usable.cpus.len().max(1)).min(threads.len()),
+            None if request.kind.starts_in_order() && pauses != Pauses::No => 1,
+            None => sizes.iter().sum::<usize>().div_ceil(cpus),
         };
         let mut messages = PauseMessages::default();
         let programs = request.workload.programs.iter().zip(request.profiles);
