@@ -332,5 +332,5 @@ fn no_line_of_rust_is_longer_than_100_characters() {
         let lines = lines.filter(|(line, _)| line.chars().count() > LONGEST_LINE);
         long.extend(lines.map(|(_, number)| format!("{}:{number}", file.display())));
     }
-    assert!(long.is_empty(), "{long:#?}");
+    assert!(long.is_empty(), "wrap these lines at {LONGEST_LINE} characters: {long:#?}");
 }

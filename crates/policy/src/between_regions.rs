@@ -3,9 +3,9 @@
 //! *Problem.* Between regions, threads of OpenMP wait inside the runtime, where no entry tells of
 //! it. gcc's threads look on for milliseconds, on CPUs that other programs may need.
 //!
-//! *Idea.* A variable tells them to sleep sooner. A program with barriers of cosched gets it, unless
-//! the user has said how its threads are to wait. LLVM's threads yield between looks; a bound
-//! gained nothing there (`docs/research/barrier.md` has what each gave).
+//! *Idea.* A variable tells them to sleep sooner. A program with barriers of cosched gets it,
+//! unless the user has said how its threads are to wait. LLVM's threads yield between looks; a
+//! bound gained nothing there (`docs/research/barrier.md` has what each gave).
 
 /// The variable of gcc's runtime, in looks, and the one that says the same in other words.
 const SPINS: &str = "GOMP_SPINCOUNT";

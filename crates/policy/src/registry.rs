@@ -7,11 +7,9 @@ use crate::descriptor::{Descriptor, Need, OptionGroup};
 use crate::gangs::by_weight::ByWeightPolicy;
 use crate::gangs::quantum::{LONGEST, SHORTEST};
 use crate::gangs::turns::Turns;
-use crate::gangs::{bandwidth, cgreedy, fcfs, gang, goals, greedy, minwait};
 use crate::kind::{Kind, Options, Unfit, policies};
 use crate::molding::ReportsMolding;
 use crate::params::Params;
-use crate::{auto, fair_progress, faithful, shuffling, unmanaged};
 
 macro_rules! descriptors {
     ($($(#[$default:ident])? $kind:ident: $descriptor:path,)+) => {
@@ -44,13 +42,11 @@ impl Kind {
         topology: &Topology,
         usable: &CpuSet,
     ) -> Result<(), Unfit> {
-        match self.needs(Need::Sockets) {
-            true => {
-                let checked = options.shuffling.sockets.check(topology, usable);
-                checked.map_err(|why| Unfit::NoSockets { policy: self, why })
-            }
-            false => Ok(()),
+        if !self.needs(Need::Sockets) {
+            return Ok(());
         }
+        let checked = options.shuffling.sockets.check(topology, usable);
+        checked.map_err(|why| Unfit::NoSockets { policy: self, why })
     }
 
     /// Builds the policy for a run.

@@ -116,7 +116,7 @@ impl From<MeasureChoices> for How {
 }
 
 impl How {
-    /// How a policy is to work: options that it does not support are left out.
+    /// How a policy is to work. Options that it cannot be built with are left out.
     pub fn options(&self, kind: Kind) -> Options {
         Options {
             quantum: self.policy.quantum.map_or(kind.descriptor().quantum, Into::into),

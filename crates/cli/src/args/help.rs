@@ -101,7 +101,9 @@ mod tests {
     fn short_help_fits_a_screen() {
         for command in ["run", "compare", "exec", "attach", "sim", "stat", "profile"] {
             let help = help(command, false);
-            assert!(help.lines().count() <= MOST_LINES, "{} lines: {help}", help.lines().count());
+            let lines = help.lines().count();
+            let remedy = "SECTIONS and the lists below it say which options `-h` leaves out";
+            assert!(lines <= MOST_LINES, "{lines} lines, at most {MOST_LINES}; {remedy}:\n{help}");
             let options = help.lines().filter(|line| line.trim_start().starts_with('-'));
             assert!((4..=13).contains(&options.count()), "{help}");
         }

@@ -88,7 +88,8 @@ mod tests {
             };
             let words =
                 ["cosched", "profile", &long].into_iter().chain(takes_value.then_some(value));
-            let parsed = Cli::try_parse_from(words.chain(["--", "true"])).unwrap();
+            let parsed = Cli::try_parse_from(words.chain(["--", "true"]));
+            let parsed = parsed.unwrap_or_else(|error| panic!("give {id} a value above: {error}"));
             let crate::commands::Command::Profile(args) = parsed.command else { panic!("{id}") };
             let Err(Failure::Input(message)) = super::profile(&args) else { panic!("{id}") };
             assert!(message.contains(&long) && message.contains("does not support"), "{message}");

@@ -7,7 +7,7 @@ use cosched_core::fake::Fake;
 use cosched_core::{Engine, Happening, Interruption, Nanos, Step, Topology};
 use proptest::prelude::*;
 
-use crate::common::testkit::cases;
+use crate::common::testkit::{cases, options};
 use crate::kind::{Kind, Options};
 
 const MS: fn(u64) -> Nanos = Nanos::from_millis;
@@ -68,6 +68,32 @@ fn programs_waiting_too_long_are_reported_once_a_round() {
 
 proptest! {
     #![proptest_config(cases(60))]
+
+    #[test]
+    fn every_policy_brings_every_program_to_its_end(
+        kind in prop::sample::select(Kind::ALL.as_slice()),
+        programs in prop::collection::vec((1..400u64, 1..=2u16, 0..500u64), 1..8),
+    ) {
+        let topology = Topology::regular(1, 1, 1, 2, 1);
+        let entry = |&(_, threads, arrives): &(u64, u16, u64)| {
+            let mut entry = ProgramSetup { arrives: MS(arrives), ..ProgramSetup::new(threads) };
+            entry.profile.misses_per_kilo_instruction = Some(1.0);
+            entry.profile.memory_gigabytes_per_second = Some(1.0);
+            entry
+        };
+        let setup = Setup {
+            cpus: topology.all(),
+            topology,
+            programs: programs.iter().map(entry).collect(),
+            limits: Limits::default(),
+        };
+        let fake = Fake::new(programs.iter().map(|(work, ..)| MS(*work)));
+        let policy = kind.build(&options()).unwrap();
+        let (_, outcome) = Engine::new(fake, policy, setup).run(&mut ());
+        let outcome = outcome.unwrap();
+        let ended = outcome.programs.iter().filter(|program| program.completions.len() == 1);
+        prop_assert_eq!(ended.count(), programs.len(), "{}", kind);
+    }
 
     #[test]
     fn no_program_is_frozen_too_long_whatever_the_weights(

@@ -94,10 +94,12 @@ impl Findings<'_> {
     }
 
     fn gangs(&mut self) {
-        let freezer = match () {
-            () if self.has(&[Ability::FreezeV2]) => "cgroup-v2",
-            () if self.has(&[Ability::FreezerV1]) => "cgroup-v1",
-            () => "signals",
+        let freezer = if self.has(&[Ability::FreezeV2]) {
+            "cgroup-v2"
+        } else if self.has(&[Ability::FreezerV1]) {
+            "cgroup-v1"
+        } else {
+            "signals"
         };
         self.uses(format!("freezing by {freezer}, binding by affinity"));
         self.without(

@@ -6,8 +6,8 @@
 //! come last, in order of arrival. This gives the shortest mean turnaround where all come at once.
 //!
 //! *Algorithm.* When a program arrives or ends, and none runs, the shortest is started, and its
-//! group with it: these programs wait for each other. None is frozen. A start shows in the world a
-//! moment later, so the policy remembers it.
+//! group with it: these programs wait for each other. The others wait for their start, and are told
+//! why. A start shows in the world a moment later, so the policy remembers it.
 //!
 //! *To make it one that users can choose*: `docs/dev/internals.md` has the steps. Its descriptor:
 //!
@@ -24,8 +24,8 @@
 use cosched_core::engine::{Limits, ProgramSetup, Repeat, Setup};
 use cosched_core::fake::Fake;
 use cosched_core::{
-    Cause, Engine, GroupId, Nanos, Plan, Policy, Profile, Program, ProgramId, Settings, Step,
-    Topology, Why, Wording, Words, World,
+    Cause, Engine, GroupId, Nanos, Plan, Policy, Profile, Program, ProgramId, Reason, Settings,
+    Step, Topology, Wording, Words, World,
 };
 use serde::{Deserialize, Serialize};
 
@@ -33,23 +33,32 @@ use serde::{Deserialize, Serialize};
 #[serde(tag = "why", rename_all = "kebab-case")]
 enum ShortestReason {
     Shortest { solo: Option<Nanos> },
+    Waits,
 }
 
 impl Words for ShortestReason {
     fn words(&self) -> Wording {
-        Wording::new("it is the shortest program that is there, or in its group", "shortest")
+        match self {
+            ShortestReason::Shortest { .. } => Wording::new(
+                "it is the shortest program that is there, or in its group",
+                "shortest",
+            ),
+            ShortestReason::Waits => Wording::new("it waits for a shorter program", "waits"),
+        }
     }
 }
 
 #[derive(Debug, Default)]
 struct ShortestFirst {
     started: Vec<ProgramId>,
+    told: Vec<ProgramId>,
 }
 
 impl Policy for ShortestFirst {
     fn decide(&mut self, _causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
         // A program leaves the world when its command ends.
         self.started.retain(|id| world.program(*id).is_some());
+        self.told.retain(|id| world.program(*id).is_some());
         let waits = |program: &&Program| !self.started.contains(&program.id);
         let mut waiting: Vec<_> = world.programs.iter().filter(waits).collect();
         let solo = |program: &Program| program.profile.solo.unwrap_or(Nanos::NEVER);
@@ -63,6 +72,10 @@ impl Policy for ShortestFirst {
                 plan.run(program.id, Settings::default());
                 let solo = program.profile.solo;
                 plan.because(Some(program.id), ShortestReason::Shortest { solo });
+            } else if !self.told.contains(&program.id) {
+                self.told.push(program.id);
+                plan.freeze(program.id);
+                plan.because(Some(program.id), ShortestReason::Waits);
             }
         }
     }
@@ -71,8 +84,8 @@ impl Policy for ShortestFirst {
 const SOLO: [Nanos; 3] = [Nanos(300), Nanos(100), Nanos(200)];
 
 /// The real engine, on a scripted machine, carries the policy out. Returns what started when, and
-/// what the first decision rests on.
-fn run(groups: [Option<u16>; 3], repeat: Repeat) -> (Vec<(u16, u64)>, Why) {
+/// what the first decision says of each program.
+fn run(groups: [Option<u16>; 3], repeat: Repeat) -> (Vec<(u16, u64)>, Vec<Reason>) {
     let entry = |(solo, group): (Nanos, Option<u16>)| {
         let profile = Profile { solo: Some(solo), ..Profile::default() };
         ProgramSetup { profile, repeat, group: group.map(GroupId), ..ProgramSetup::new(1) }
@@ -86,15 +99,18 @@ fn run(groups: [Option<u16>; 3], repeat: Repeat) -> (Vec<(u16, u64)>, Why) {
         Step::Start(id, ..) => Some((id.slot, at.0)),
         _ => None,
     });
-    (started.collect(), outcome.expect("the run ends").decisions[0].reasons[0].why.clone())
+    (started.collect(), outcome.expect("the run ends").decisions[0].reasons.clone())
 }
 
 #[test]
 fn the_shortest_program_runs_first() {
-    let (started, why) = run([None; 3], Repeat::Times(1));
+    let (started, reasons) = run([None; 3], Repeat::Times(1));
     assert_eq!(started, [(1, 0), (2, 100), (0, 300)]);
+    let of = |reason: &Reason| (reason.program.map(|id| id.slot), reason.why.read());
     let shortest = ShortestReason::Shortest { solo: Some(SOLO[1]) };
-    assert_eq!((why.code(), why.read()), ("shortest", Some(shortest)));
+    let waits = || Some(ShortestReason::Waits);
+    let expected = [(Some(1), Some(shortest)), (Some(2), waits()), (Some(0), waits())];
+    assert_eq!(reasons.iter().map(of).collect::<Vec<_>>(), expected);
 }
 
 #[test]
