@@ -26,22 +26,22 @@ pub use unfit::Unfit;
 macro_rules! policies {
     ($make:ident) => {
         $make! {
-            Linux: crate::unmanaged::LINUX,
-            LinuxGroups: crate::unmanaged::LINUX_GROUPS,
-            Fcfs: crate::gangs::fcfs::FCFS,
-            Gang: crate::gangs::gang::GANG,
-            Greedy: crate::gangs::greedy::GREEDY,
-            Cgreedy: crate::gangs::cgreedy::CGREEDY,
-            Bandwidth: crate::gangs::bandwidth::BANDWIDTH,
-            Minwait: crate::gangs::minwait::MINWAIT,
-            Faithful: crate::faithful::FAITHFUL,
-            FairProgress: crate::fair_progress::FAIR_PROGRESS,
-            Shuffling: crate::shuffling::SHUFFLING,
-            AdaptiveGreedy: crate::gangs::greedy::ADAPTIVE_GREEDY,
-            AdaptiveMinwait: crate::gangs::minwait::ADAPTIVE_MINWAIT,
+            Linux: unmanaged::LINUX,
+            LinuxGroups: unmanaged::LINUX_GROUPS,
+            Fcfs: fcfs::FCFS,
+            Gang: gang::GANG,
+            Greedy: greedy::GREEDY,
+            Cgreedy: cgreedy::CGREEDY,
+            Bandwidth: bandwidth::BANDWIDTH,
+            Minwait: minwait::MINWAIT,
+            Faithful: faithful::FAITHFUL,
+            FairProgress: fair_progress::FAIR_PROGRESS,
+            Shuffling: shuffling::SHUFFLING,
+            AdaptiveGreedy: greedy::ADAPTIVE_GREEDY,
+            AdaptiveMinwait: minwait::ADAPTIVE_MINWAIT,
             #[default]
-            Turns: crate::gangs::goals::TURNS,
-            Auto: crate::auto::AUTO,
+            Turns: goals::TURNS,
+            Auto: auto::AUTO,
         }
     };
 }

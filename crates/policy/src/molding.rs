@@ -45,9 +45,9 @@ pub fn mold(programs: &[Candidate], cpus: usize, params: &Params) -> Option<Vec<
     Some(counts)
 }
 
-/// How many quanta a round has under `auto`. A single-threaded program waits for no sibling, so each
-/// can have its share of the CPUs. Other programs may need all of their CPUs at once: they run in
-/// gangs.
+/// How many quanta a round has under `auto`. A single-threaded program waits for no sibling, so
+/// each can have its share of the CPUs. Other programs may need all of their CPUs at once: they run
+/// in gangs.
 fn round(sizes: &[usize], cpus: usize) -> f64 {
     match sizes.iter().all(|size| *size <= 1) {
         true => sizes.len() as f64 / cpus.max(1) as f64,

@@ -7,9 +7,11 @@ use crate::descriptor::{Descriptor, Need, OptionGroup};
 use crate::gangs::by_weight::ByWeightPolicy;
 use crate::gangs::quantum::{LONGEST, SHORTEST};
 use crate::gangs::turns::Turns;
+use crate::gangs::{bandwidth, cgreedy, fcfs, gang, goals, greedy, minwait};
 use crate::kind::{Kind, Options, Unfit, policies};
 use crate::molding::ReportsMolding;
 use crate::params::Params;
+use crate::{auto, fair_progress, faithful, shuffling, unmanaged};
 
 macro_rules! descriptors {
     ($($(#[$default:ident])? $kind:ident: $descriptor:path,)+) => {
