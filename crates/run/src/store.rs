@@ -7,12 +7,13 @@
 //!
 //! The file is a `redb` database, so a crash in the middle of a change leaves the old state. It can
 //! be open in one process at a time. It is therefore opened for the moment of one transaction only,
-//! and a process that finds it taken waits a little. Everything is read in one go when the store is
-//! opened: looking a program up costs nothing. Two stores at work together only miss what the other
+//! and a process that finds it taken waits a little. Everything is read in one go, from a
+//! [copy](copy), when the store is opened: looking a program up costs nothing. Two stores at work together only miss what the other
 //! has added since.
 //!
 //! A file that is damaged is told and left as it is: it may be the only copy of hours of measuring.
 
+mod copy;
 mod entry;
 mod learned;
 mod peak;
@@ -33,6 +34,7 @@ use serde::Serialize;
 
 use crate::ui::failure::Failure;
 use crate::ui::say;
+use copy::FileCopy;
 
 pub use entry::{Key, SoloRecord};
 pub(crate) use learned::Division;
@@ -200,7 +202,8 @@ impl Store {
         let nothing = BTreeMap::new;
         let mut store =
             Store { file, patience, known: nothing(), learned: nothing(), machines: nothing() };
-        (store.known, store.learned, store.machines) = store.transaction(|database| {
+        (store.known, store.learned, store.machines) = store.guarded(|| {
+            let database = store.copy()?;
             let transaction = database.begin_read()?;
             let of = |table| all(&transaction, table);
             Ok((of(PROFILES)?, of(LEARNED)?, of(MACHINES)?))
@@ -241,32 +244,45 @@ impl Store {
     }
 
     fn write(&self, table: StoreTable, key: &str, text: &str) -> Result<(), StoreError> {
-        self.transaction(|database| {
+        self.guarded(|| {
+            let database = self.database()?;
             let transaction = database.begin_write()?;
             transaction.open_table(table)?.insert(key, text)?;
             Ok(transaction.commit()?)
         })
     }
 
-    /// Opens the file for a moment, as soon as no other process has it open.
-    fn transaction<T>(
-        &self,
-        work: impl FnOnce(&Database) -> Result<T, Trouble>,
-    ) -> Result<T, StoreError> {
+    /// Does something with the file, and says what is wrong with it.
+    fn guarded<T>(&self, work: impl FnOnce() -> Result<T, Trouble>) -> Result<T, StoreError> {
         // The library answers some damage by a panic; what it says then does not help the user.
         let hook = panic::take_hook();
         panic::set_hook(Box::new(|_| {}));
-        let result = panic::catch_unwind(AssertUnwindSafe(|| work(&self.database()?)));
+        let result = panic::catch_unwind(AssertUnwindSafe(work));
         panic::set_hook(hook);
         result
             .map_err(|_| self.damaged("its parts contradict each other"))?
             .map_err(|trouble| store_error(&self.file, trouble))
     }
 
+    /// The file, for a moment.
     fn database(&self) -> Result<Database, Trouble> {
+        self.as_soon_as_free(|| Database::create(&self.file))
+    }
+
+    /// What is in the file.
+    fn copy(&self) -> Result<Database, Trouble> {
+        let copied = || FileCopy::of(&self.file)?.ok_or(DatabaseError::DatabaseAlreadyOpen);
+        Ok(Database::builder().create_with_backend(self.as_soon_as_free(copied)?)?)
+    }
+
+    /// Opens the file, as soon as no other process has it open.
+    fn as_soon_as_free<T>(
+        &self,
+        open: impl Fn() -> Result<T, DatabaseError>,
+    ) -> Result<T, Trouble> {
         let deadline = Instant::now() + self.patience;
         loop {
-            match Database::create(&self.file) {
+            match open() {
                 Err(DatabaseError::DatabaseAlreadyOpen) if Instant::now() < deadline => {
                     std::thread::sleep(PAUSE);
                 }

@@ -1,4 +1,5 @@
 use std::thread;
+use std::time::SystemTime;
 
 use cosched_core::{Actuator, CpuSet, Learned, Nanos};
 use cosched_policy::{Placement, SortBy};
@@ -123,6 +124,18 @@ fn stores_that_are_used_at_once_lose_nothing() {
     for threads in 1..=4 {
         assert_eq!(store.get(&key(threads)).unwrap(), Some(entry(threads.into())));
     }
+}
+
+/// What is written has to reach the disk first, which can take seconds.
+#[test]
+fn looking_something_up_writes_nothing() {
+    let (_folder, file) = place();
+    Store::open_at(&file).unwrap().put(&key(2), &entry(5)).unwrap();
+    let (content, long_ago) = (fs::read(&file).unwrap(), SystemTime::UNIX_EPOCH);
+    fs::File::options().write(true).open(&file).unwrap().set_modified(long_ago).unwrap();
+    assert_eq!(Store::open_at(&file).unwrap().get(&key(2)).unwrap(), Some(entry(5)));
+    assert_eq!(fs::metadata(&file).unwrap().modified().unwrap(), long_ago);
+    assert_eq!(fs::read(&file).unwrap(), content);
 }
 
 #[test]
