@@ -14,6 +14,6 @@ pub mod procfs;
 pub(crate) mod remedy;
 pub mod sched_attr;
 pub mod signals;
-pub mod stdout;
+pub mod streams;
 pub mod topology;
 pub mod writers;

@@ -3,7 +3,7 @@
 use std::io::{Error, Write, stdout};
 
 use cosched_linux::kernel::signals;
-use cosched_linux::kernel::stdout::was_closed;
+use cosched_linux::kernel::streams::output_was_closed;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
@@ -51,14 +51,14 @@ pub fn print_if_read(text: &str) -> Result<bool, Failure> {
 /// # Errors
 /// When standard output was closed at the start.
 pub fn check_stdout() -> Result<(), Failure> {
-    match was_closed() {
+    match output_was_closed() {
         false => Ok(()),
         true => Err(Failure::Input(CLOSED.to_owned())),
     }
 }
 
 fn put_if_read(bytes: &[u8]) -> Result<bool, Failure> {
-    if was_closed() {
+    if output_was_closed() {
         return Err(Failure::Broken(CLOSED.to_owned()));
     }
     let mut output = stdout();

@@ -49,6 +49,20 @@ fn a_program_keeps_its_files_process_group_and_signal_mask() {
 }
 
 #[test]
+fn a_stream_that_is_closed_stays_closed_for_the_program() {
+    let place = Place::new();
+    for (closed, cannot) in [(">&-", "echo lost"), ("<&-", "cat")] {
+        let shell = format!("\"$0\" exec -- sh -c '{cannot} 2> error || exit 7' {closed}");
+        let mut command = place.user.command("sh".as_ref());
+        command
+            .args(["-c", &shell, place.executable.to_str().unwrap()])
+            .current_dir(place.folder());
+        let status = command.env("XDG_RUNTIME_DIR", place.path("run")).status().unwrap();
+        assert_eq!(status.code(), Some(7), "{closed}");
+    }
+}
+
+#[test]
 fn signals_not_from_the_terminal_are_passed_on_to_the_program() {
     let place = Place::new();
     let script =

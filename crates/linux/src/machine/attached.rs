@@ -26,7 +26,7 @@ use super::program::{CommandEnd, Live, Parent};
 use super::{Job, Linux, MachineError, Origin, key};
 use crate::hook::HookServer;
 use crate::kernel::procfs::Proc;
-use crate::kernel::{sched_attr, signals};
+use crate::kernel::{sched_attr, signals, streams};
 use crate::process::children::{self, Child};
 use crate::process::claim::{Claim, Of};
 use crate::process::tree::{Process, Tree};
@@ -132,6 +132,7 @@ impl Linux {
                     let _ = sched_attr::set(0, found);
                 }
                 files.set()?;
+                streams::close_as_found();
                 signals::ignore_all(&ignored);
                 signals::unblock()
             });
