@@ -16,16 +16,21 @@
 //! | SMT siblings | each CPU is a core |
 //! | package | one package |
 //! | NUMA node | node 0 |
-//! | `cpu_capacity` | 1024: all equally fast |
+//! | `cpu_capacity`, where cores are of two types | `highest_perf` of ACPI, else the frequency |
+//! | `cpu_capacity` elsewhere | 1024: all equally fast |
 //!
 //! Offline CPUs have none of these files and are left out.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use cosched_core::{Cpu, CpuListError, CpuSet, MAX_CPUS, Topology};
 
 use crate::kernel::files::{self, FileError};
+
+/// The capacity of the fastest CPUs.
+const FASTEST: u16 = 1024;
 
 /// The sysfs file system.
 #[derive(Clone, Debug)]
@@ -90,6 +95,7 @@ impl Sys {
     pub fn topology(&self) -> Result<Topology, TopologyError> {
         let online = self.online()?;
         let nodes = self.nodes()?;
+        let capacities = self.capacities(&online)?;
         let mut groups: [Numbering; 4] = Default::default();
         let mut cpus = Vec::with_capacity(online.len());
         for id in online.iter() {
@@ -98,18 +104,52 @@ impl Sys {
             for (level, number) in numbers.iter_mut().enumerate() {
                 *number = groups[level].number(&marks[..=level]);
             }
-            let capacity = self.cpus().join(format!("cpu{id}/cpu_capacity"));
             cpus.push(Cpu {
                 id,
                 groups: numbers,
                 node: *nodes.get(&id).unwrap_or(&0),
-                capacity: files::value_if_there(&capacity, "a capacity")?.unwrap_or(1024),
+                capacity: capacities.get(&id).copied().unwrap_or(FASTEST),
             });
         }
         match cpus.is_empty() {
             true => Err(TopologyError::NoCpu(self.cpus())),
             false => Ok(Topology::new(cpus)),
         }
+    }
+
+    /// The capacities of CPUs that tell them. Before Linux 6.12, and later on processors with SMT,
+    /// x86 tells none. Then highest performance counts, as firmware ranks it; it includes how much
+    /// is done in a cycle. It is of use for cores of two types only: others of one type may differ
+    /// in it, and are equally fast when all of them run.
+    fn capacities(&self, online: &CpuSet) -> Result<BTreeMap<usize, u16>, TopologyError> {
+        let told: BTreeMap<usize, u16> = self.values(online, "cpu_capacity", "a capacity")?;
+        let efficiency_cores = self.root.join("devices/cpu_atom/cpus");
+        if !told.is_empty() || list(&efficiency_cores)?.is_none_or(|cores| cores.is_empty()) {
+            return Ok(told);
+        }
+        let mut speeds: BTreeMap<usize, u64> =
+            self.values(online, "acpi_cppc/highest_perf", "a performance")?;
+        if speeds.len() < online.len() {
+            speeds = self.values(online, "cpufreq/cpuinfo_max_freq", "a frequency")?;
+        }
+        let fastest = speeds.values().copied().max().unwrap_or(0).max(1);
+        let capacity = |speed: u64| u16::try_from(speed * u64::from(FASTEST) / fastest);
+        Ok(speeds.into_iter().map(|(id, speed)| (id, capacity(speed).unwrap_or(FASTEST))).collect())
+    }
+
+    /// What a file of each CPU says, where it is there.
+    fn values<T: FromStr>(
+        &self,
+        online: &CpuSet,
+        file: &str,
+        what: &'static str,
+    ) -> Result<BTreeMap<usize, T>, TopologyError> {
+        let mut values = BTreeMap::new();
+        for id in online.iter() {
+            let path = self.cpus().join(format!("cpu{id}/{file}"));
+            values.extend(files::value_if_there(&path, what)?.map(|value| (id, value)));
+        }
+        Ok(values)
     }
 
     /// The marks of one CPU's groups, widest level first.

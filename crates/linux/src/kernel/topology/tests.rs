@@ -111,6 +111,34 @@ fn fast_and_slow_cpus_keep_their_capacities() {
     assert_eq!(groups(&machine, Level::Llc), [0, 0, 1, 1]);
 }
 
+/// An i9-12900K in small: its kernel tells no capacities.
+fn two_types_of_cores(file: &str, fast: u64, slow: u64) -> Fixture {
+    let sys = Fixture::new("0-3");
+    for cpu in 0..4 {
+        sys.core(cpu, 0, &cpu.to_string());
+        sys.put(&format!("cpu{cpu}/{file}"), if cpu < 2 { fast } else { slow });
+    }
+    sys
+}
+
+#[test]
+fn efficiency_cores_are_slower_as_firmware_or_frequency_says() {
+    let capacities = |sys: &Fixture| -> Vec<u16> {
+        sys.topology().cpus().iter().map(|cpu| cpu.capacity).collect()
+    };
+    for (file, fast, slow, expected) in [
+        ("acpi_cppc/highest_perf", 68, 44, 662),
+        ("cpufreq/cpuinfo_max_freq", 5_200_000, 3_900_000, 768),
+    ] {
+        let sys = two_types_of_cores(file, fast, slow);
+        assert_eq!(capacities(&sys), [1024; 4], "of one type, as far as the kernel says");
+        sys.put("../../cpu_atom/cpus", "2-3");
+        assert_eq!(capacities(&sys), [1024, 1024, expected, expected]);
+        sys.put("cpu0/cpu_capacity", 1000);
+        assert_eq!(capacities(&sys)[0], 1000, "what the kernel says counts");
+    }
+}
+
 #[test]
 fn without_caches_the_die_or_the_package_is_the_cache_domain() {
     let sys = Fixture::new("0-3");
