@@ -38,22 +38,23 @@ use super::wait_mode::{Laggards, SpinLimits, WaitMode, WaiterAction};
 /// How many threads of a barrier its waiters can see.
 pub(crate) const SLOTS: usize = 64;
 
+/// The bits of the word: threads sleep; no thread may come any more; above them, the round.
 const SLEEPING: u64 = 1;
 const SHUT: u64 = 2;
-const ROUND: u32 = 2;
+const ROUND_SHIFT: u32 = 2;
 
-/// The assumed cost of a wake-up before one was measured, ns. Two threads with 8 us of work that
+/// The assumed cost of a wake-up before one was measured. Two threads with 8 us of work that
 /// slept at every barrier had rounds of 37 us (`docs/research/barrier.md`).
-const FIRST: u64 = 29_000;
-/// The bounds of a believable cost of a wake-up, ns: chosen, not measured. A woken thread that
+const ASSUMED_WAKE_NS: u64 = 29_000;
+/// The bounds of a believable cost of a wake-up: chosen, not measured. A woken thread that
 /// waits longer waits for its turn on the CPU.
-const LEAST: u64 = 5_000;
-const MOST: u64 = 50_000;
-/// Spinning in vain halves the patience for it down to this, ns: about as long as the first checks
+const LEAST_WAKE_NS: u64 = 5_000;
+const MOST_WAKE_NS: u64 = 50_000;
+/// Spinning in vain halves the patience for it down to this: about as long as the first checks
 /// take.
-const SHORTEST: u64 = 1_000;
+const LEAST_PATIENCE_NS: u64 = 1_000;
 /// First checks in vain halve their number down to this.
-const FEWEST: u32 = 2;
+const FEWEST_CHECKS: u32 = 2;
 
 /// What waiting needs of its surroundings.
 pub(crate) trait Waiting {
@@ -181,11 +182,11 @@ impl Barrier {
         let over = self.over.0.load(Acquire);
         // A round that was left because the barrier was shut counts as over, so that a late thread
         // finds it over.
-        let round = (over >> ROUND).wrapping_add(u64::from(over & SHUT != 0));
+        let round = (over >> ROUND_SHIFT).wrapping_add(u64::from(over & SHUT != 0));
         self.first.0.store(round, Relaxed);
         self.arrivals.0.store(0, Relaxed);
         if over & SHUT != 0 {
-            self.over.0.store(round << ROUND, Release);
+            self.over.0.store(round << ROUND_SHIFT, Release);
         }
     }
 
@@ -239,7 +240,7 @@ impl Barrier {
         if round > 0 && self.wait(round - 1, wait_mode, wait, by) == Passed::Shut {
             return Passed::Shut;
         }
-        let next = round.wrapping_add(1) << ROUND;
+        let next = round.wrapping_add(1) << ROUND_SHIFT;
         loop {
             let over = self.over.0.load(Relaxed);
             if over & SHUT != 0 {
@@ -260,7 +261,7 @@ impl Barrier {
     #[inline]
     fn outcome(&self, round: u64) -> Option<Passed> {
         let over = self.over.0.load(Acquire);
-        if over >> ROUND > round {
+        if over >> ROUND_SHIFT > round {
             Some(Passed::All)
         } else if over & SHUT != 0 {
             Some(Passed::Shut)
@@ -332,7 +333,7 @@ impl Barrier {
     fn judge(&self, paid: bool) {
         let known = self.patience().unknown;
         let new = if paid { known + known / 4 } else { known / 2 };
-        let new = new.clamp(SHORTEST, MOST);
+        let new = new.clamp(LEAST_PATIENCE_NS, MOST_WAKE_NS);
         if new != known {
             self.patience.store(new, Relaxed);
         }
@@ -353,7 +354,7 @@ impl Barrier {
     #[inline]
     fn judge_first_checks(&self, paid: bool, most: u32) {
         let known = self.first_checks(most);
-        let new = if paid { known * 2 } else { known / 2 }.clamp(FEWEST.min(most), most);
+        let new = if paid { known * 2 } else { known / 2 }.clamp(FEWEST_CHECKS.min(most), most);
         if new != known {
             self.first_checks.store(new.into(), Relaxed);
         }
@@ -369,7 +370,7 @@ impl Barrier {
     /// it was woken at the round's end.
     fn sleep(&self, round: u64, by: &impl Waiting) -> Option<u64> {
         let over = self.over.0.load(Relaxed);
-        if over >> ROUND > round || over & SHUT != 0 {
+        if over >> ROUND_SHIFT > round || over & SHUT != 0 {
             return None;
         }
         let marked = over | SLEEPING;
@@ -385,13 +386,13 @@ impl Barrier {
     /// will do.
     fn learn(&self, took: u64) {
         let known = self.cost_of_waking();
-        let took = took.clamp(LEAST, MOST);
+        let took = took.clamp(LEAST_WAKE_NS, MOST_WAKE_NS);
         self.cost.store(known - known / 8 + took / 8, Relaxed);
     }
 
     fn cost_of_waking(&self) -> u64 {
         match self.cost.load(Relaxed) {
-            0 => FIRST,
+            0 => ASSUMED_WAKE_NS,
             cost => cost,
         }
     }

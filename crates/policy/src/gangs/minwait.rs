@@ -217,30 +217,42 @@ impl Minwait {
             .map_or_else(|| unit.waiting(world), |backfill| backfill.waiting(unit, world))
     }
 
-    /// Assigns the free CPUs to the units that have waited longest.
-    fn assign(&mut self, units: &[Unit], length: Nanos, world: &World<'_>, plan: &mut Plan) {
-        let free = self.free(world);
-        if free.is_empty() {
-            return;
-        }
+    /// The units that wait for CPUs, in the order of their turns, and whether it is an order by
+    /// urgency: weights and slowdowns do not count where a unit would wait too long.
+    fn ranked<'a>(
+        &self,
+        units: &'a [Unit],
+        length: Nanos,
+        world: &World<'_>,
+    ) -> (Vec<WaitingUnit<'a>>, bool) {
         let assigned = self.assigned();
         let waits = units.iter().filter(|unit| !unit.ids().any(|id| assigned.contains(&id)));
         let waits =
             waits.map(|unit| WaitingUnit { unit, since: self.waited(unit, world), slowdown: None });
         let mut queue: Vec<WaitingUnit<'_>> = waits.collect();
         queue.sort_by_key(|waits| Reverse(waits.since));
-        let limit = self.quantum.longest_wait(units.len().saturating_sub(1), world.max_frozen);
+        let by_quantum = self.quantum.longest_wait(units.len().saturating_sub(1), world.max_frozen);
         let by_rounds = self.slowed.as_ref().map(|slowed| slowed.longest_wait(length, units.len()));
-        let limit = by_rounds.map_or(limit, |by_rounds| limit.min(by_rounds));
-        let are_weighed = self.weighed == Weighed::Waits && !is_pressing(&queue, length, limit);
-        if are_weighed {
+        let limit = by_rounds.map_or(by_quantum, |by_rounds| by_quantum.min(by_rounds));
+        let by_urgency = self.weighed == Weighed::Waits && !is_pressing(&queue, length, limit);
+        if by_urgency {
             if let Some(slowed) = &self.slowed {
                 slowed.judge(&mut queue, world);
             }
             queue.sort_by(|a, b| b.urgency().total_cmp(&a.urgency()));
         }
+        (queue, by_urgency)
+    }
+
+    /// Assigns the free CPUs to the units that come first.
+    fn assign(&mut self, units: &[Unit], length: Nanos, world: &World<'_>, plan: &mut Plan) {
+        let free = self.free(world);
+        if free.is_empty() {
+            return;
+        }
+        let (queue, by_urgency) = self.ranked(units, length, world);
         let chosen = first_fit(queue.iter().map(|waits| waits.unit).enumerate(), free.len());
-        let are_weighed = are_weighed && self.slowed.is_none();
+        let by_weight = by_urgency && self.slowed.is_none();
         let because = |waits: &WaitingUnit<'_>| match waits.slowdown {
             Some(slowdown) => {
                 let slowdown = Some(slowdown).filter(|slowdown| slowdown.is_finite());
@@ -248,7 +260,7 @@ impl Minwait {
             }
             None => MinwaitReason::WaitedLongest {
                 waited: waits.since,
-                weight: Some(waits.unit.weight).filter(|weight| are_weighed && *weight != 1.0),
+                weight: Some(waits.unit.weight).filter(|weight| by_weight && *weight != 1.0),
             },
         };
         let gang = chosen.into_iter().map(|i| (queue[i].unit, because(&queue[i]).into())).collect();
