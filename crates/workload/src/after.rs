@@ -73,9 +73,9 @@ pub(super) fn awaited(element: Value) -> Result<After, Problem> {
 }
 
 /// Checks what all programs wait for. Each mistake is the position of the program, that of the
-/// element of its key, and what is wrong. Where not all names are known, an unknown one may be one
-/// of those.
-pub(super) fn check(programs: &[ProgramSpec], are_all_named: bool) -> Vec<(usize, usize, Problem)> {
+/// element of its key, and what is wrong. An unknown name may be that of another program that is
+/// still `unnamed`.
+pub(super) fn check(programs: &[ProgramSpec], unnamed: &[usize]) -> Vec<(usize, usize, Problem)> {
     let mut slots: HashMap<&str, usize> = HashMap::new();
     for (slot, spec) in programs.iter().enumerate() {
         slots.entry(&spec.name).or_insert(slot);
@@ -85,7 +85,7 @@ pub(super) fn check(programs: &[ProgramSpec], are_all_named: bool) -> Vec<(usize
     for (slot, spec) in programs.iter().enumerate() {
         for (element, After { program, .. }) in spec.after.iter().enumerate() {
             let problem = match slots.get(program.as_str()) {
-                None if !are_all_named || mistakes.len() >= MOST => continue,
+                None if mistakes.len() >= MOST || unnamed.iter().any(|it| *it != slot) => continue,
                 None => Problem::AfterUnknown {
                     program: program.clone(),
                     nearest: nearest(program, programs.iter().map(|spec| &spec.name[..]))

@@ -56,16 +56,19 @@ pub(super) fn check(
     }
     let mut names = Names::new(given_names(&drafts, origin, &mistakes));
     let elements: Vec<Vec<Range<usize>>> = drafts.iter().map(spans_of_after).collect();
-    let mut are_all_named = true;
+    let mut unnamed = Vec::new();
     let mut programs = Vec::with_capacity(drafts.len());
     for (index, draft) in drafts.into_iter().enumerate() {
         let is_named = given_name(&draft).is_some();
         let spec = program(draft, index + 1, origin, directory, &mut names, &mistakes);
-        are_all_named &= is_named || !spec.command.is_empty();
+        if !is_named && spec.command.is_empty() {
+            unnamed.push(index);
+        }
         programs.push(spec);
     }
-    for (slot, element, problem) in after::check(&programs, are_all_named) {
-        let program = (slot + 1, Some(programs[slot].name.clone()));
+    for (slot, element, problem) in after::check(&programs, &unnamed) {
+        let name = Some(programs[slot].name.clone()).filter(|name| !name.is_empty());
+        let program = (slot + 1, name);
         mistakes.add(origin.invalid(&elements[slot][element], Some(program), "after", problem));
     }
     Ok(Reading { workload: Workload { programs }, mistakes })

@@ -281,6 +281,19 @@ after = ['a/b']",
 }
 
 #[test]
+fn an_unknown_awaited_name_is_told_beside_other_mistakes() {
+    for (text, program) in [
+        ("[[program]]\nafter = ['zzz']", "program 1"),
+        ("[[program]]\nname = 'a/b'\ncommand = 'c'\nafter = ['zzz']", "program 1 (a/b)"),
+    ] {
+        let refusal = parse(text).unwrap_err().to_string();
+        let expected = format!("{program}: after names 'zzz', which is no program");
+        assert!(refusal.contains(&expected), "{refusal}");
+        assert!(refusal.ends_with("\n2 errors; nothing was started"), "{refusal}");
+    }
+}
+
+#[test]
 fn every_cycle_is_refused() {
     let refusal = waiting(&["['p2']", "['p1']", "['p4']", "['p3']"]).unwrap_err().to_string();
     assert!(refusal.contains("p1 after p2 after p1"), "{refusal}");
