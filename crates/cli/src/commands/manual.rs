@@ -122,8 +122,12 @@ fn page(man: &Man, command: &Command) -> io::Result<Vec<u8>> {
         rest.control("fi", []);
     }
     rest.control("SH", ["EXIT STATUS"]);
-    for (code, meaning) in EXIT_CODES {
-        rest.control("TP", []).text([bold(code.to_string())]).text([roman(meaning)]);
+    let (before, codes) = exit_status(command);
+    before.iter().for_each(|before| {
+        rest.text([roman(*before)]);
+    });
+    for (code, meaning) in codes {
+        rest.control("TP", []).text([bold(code.to_string())]).text([roman(*meaning)]);
     }
     rest.control("SH", ["SEE ALSO"]);
     rest.text([roman(
@@ -133,6 +137,33 @@ fn page(man: &Man, command: &Command) -> io::Result<Vec<u8>> {
     )]);
     page.extend(rest.to_roff().into_bytes());
     Ok(page)
+}
+
+/// The exit codes of a command, and what is said before them: a command that ends as its program
+/// does has few of its own.
+fn exit_status(command: &Command) -> (Option<&'static str>, &'static [(u8, &'static str)]) {
+    let own = &[
+        (0, "the program succeeded"),
+        (1, "the program succeeded, but its settings could not be restored"),
+        (2, "bad input: nothing was started"),
+    ];
+    match command.get_name() {
+        "exec" => (
+            Some(
+                "Every code but 0 is the program's own, and 128 + n if signal n ended it. cosched \
+                 itself has these codes:",
+            ),
+            own,
+        ),
+        "stat" => (
+            Some(
+                "With a command after --, every code but 0 is the program's own, and 128 + n if \
+                 signal n ended it. cosched itself has these codes:",
+            ),
+            &EXIT_CODES,
+        ),
+        _ => (None, &EXIT_CODES),
+    }
 }
 
 /// How a command is called, a line for each way, as `--help` says it: clap knows what has to stand
@@ -252,11 +283,25 @@ mod tests {
             let page = fs::read_to_string(pages.join(format!("{name}.1"))).unwrap();
             let page = page.replace("\\-", "-");
             assert!(page.contains(&format!("\n{name} - ")), "{page}");
-            for (code, meaning) in EXIT_CODES {
+            let codes = EXIT_CODES.iter().filter(|(code, _)| name != "cosched-exec" || *code == 2);
+            for (code, meaning) in codes {
                 assert!(page.contains(&format!("\\fB{code}\\fR\n{meaning}")), "{page}");
             }
         }
         assert_eq!(fs::read_dir(pages).unwrap().count(), names.len());
+    }
+
+    #[test]
+    fn pages_of_commands_that_end_as_a_program_say_so() {
+        let folder = manual();
+        for (name, begin) in [("exec", "Every code"), ("stat", "With a command after --, every")] {
+            let page = folder.path().join(format!("man/man1/cosched-{name}.1"));
+            let page = plain(&fs::read_to_string(page).unwrap());
+            let (_, codes) = page.split_once(".SH \"EXIT STATUS\"\n").unwrap();
+            assert!(codes.starts_with(begin), "{codes}");
+            assert!(codes.contains("128 + n if signal n ended it"), "{codes}");
+            assert_eq!(codes.contains("a program failed"), name == "stat", "{codes}");
+        }
     }
 
     #[test]
