@@ -40,6 +40,17 @@ fn interrupted_with(signal: Signal, code: i32) {
 }
 
 #[test]
+fn all_that_a_policy_lacks_is_told_at_once() {
+    let arguments = ["run", "--policy", "bandwidth", "--", "true", ":::", "false"];
+    let output = cosched(&arguments).stderr(Stdio::piped()).output().unwrap();
+    let messages = String::from_utf8(output.stderr).unwrap();
+    for expected in ["'true', which", "'false', which", "--slowdowns", "3 errors; nothing"] {
+        assert!(messages.contains(expected), "{expected}: {messages}");
+    }
+    assert_eq!(output.status.code(), Some(2), "{messages}");
+}
+
+#[test]
 fn every_documented_exit_code_happens() {
     let folder = tempfile::tempdir().unwrap();
     for code in promised() {

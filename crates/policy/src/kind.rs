@@ -192,13 +192,14 @@ impl Kind {
     /// Whether it can schedule these programs on this number of CPUs.
     ///
     /// # Errors
-    /// For policies that insist on gangs, when a program requests more threads than there are CPUs;
-    /// for `cgreedy`, when a program's cache misses are not known; for `bandwidth`, when its
-    /// traffic is not.
-    pub fn check(self, demands: &[Demand<'_>], cpus: usize) -> Result<(), Unfit> {
+    /// Everything that does not fit, program after program. For policies that insist on gangs, when
+    /// a program requests more threads than there are CPUs; for `cgreedy`, when a program's cache
+    /// misses are not known; for `bandwidth`, when its traffic is not.
+    pub fn check(self, demands: &[Demand<'_>], cpus: usize) -> Result<(), Vec<Unfit>> {
+        let mut unfit = Vec::new();
         for demand in demands {
             if self.insists_on_gangs() && usize::from(demand.threads) > cpus {
-                return Err(Unfit::TooManyThreads {
+                unfit.push(Unfit::TooManyThreads {
                     place: Box::new(demand.places.threads.clone()),
                     program: demand.name.to_owned(),
                     threads: demand.threads,
@@ -207,21 +208,21 @@ impl Kind {
                 });
             }
             if self.needs(Need::Misses) && demand.misses_per_kilo_instruction.is_none() {
-                return Err(Unfit::MissesUnknown {
+                unfit.push(Unfit::MissesUnknown {
                     place: Box::new(demand.places.command.clone()),
                     program: demand.name.to_owned(),
                     policy: self,
                 });
             }
             if self.needs(Need::Traffic) && demand.memory_gigabytes_per_second.is_none() {
-                return Err(Unfit::TrafficUnknown {
+                unfit.push(Unfit::TrafficUnknown {
                     place: Box::new(demand.places.command.clone()),
                     program: demand.name.to_owned(),
                     policy: self,
                 });
             }
         }
-        Ok(())
+        if unfit.is_empty() { Ok(()) } else { Err(unfit) }
     }
 }
 

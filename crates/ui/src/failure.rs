@@ -118,12 +118,15 @@ pub fn all<T>(checked: impl IntoIterator<Item = Result<T, Failure>>) -> Result<V
             Err(broken) => return Err(broken),
         }
     }
-    match mistakes.len() {
-        0 => return Ok(right),
-        1 => {}
-        count => mistakes.push(format!("{count} errors; nothing was started")),
+    if mistakes.is_empty() { Ok(right) } else { Err(together(mistakes)) }
+}
+
+/// Mistakes in an input: a line for each, and how many there are.
+pub fn together(mut mistakes: Vec<String>) -> Failure {
+    if mistakes.len() > 1 {
+        mistakes.push(format!("{} errors; nothing was started", mistakes.len()));
     }
-    Err(Failure::Input(mistakes.join("\n")))
+    Failure::Input(mistakes.join("\n"))
 }
 
 /// Whether no run can have begun.

@@ -22,6 +22,25 @@ fn demand(name: &str, threads: u16, misses: Option<f64>) -> Demand<'_> {
     }
 }
 
+/// The text of the only error.
+fn only(checked: Result<(), Vec<Unfit>>) -> String {
+    let errors = checked.unwrap_err();
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    errors[0].to_string()
+}
+
+#[test]
+fn everything_that_is_unknown_of_any_program_is_named() {
+    let demands = [demand("a", 3, None), demand("known", 1, Some(1.0)), demand("b", 1, None)];
+    for kind in [Kind::Cgreedy, Kind::Bandwidth] {
+        let errors = kind.check(&demands, 2).unwrap_err();
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(errors.len(), 3, "{errors:?}");
+        assert!(errors[0].contains("requests 3 threads"), "{errors:?}");
+        assert!(errors[1].contains("'a', which") && errors[2].contains("'b', which"), "{errors:?}");
+    }
+}
+
 /// An unknown name is answered with the known ones.
 #[test]
 fn every_policy_is_found_by_its_name() {
@@ -44,17 +63,19 @@ fn programs_larger_than_the_machine_do_not_fit_gangs() {
         assert_eq!(unfit.is_err(), kind.insists_on_gangs(), "{kind}");
         assert_eq!(kind.check(&demands, 3), Ok(()), "{kind}");
     }
-    let error = Kind::Gang.check(&demands, 2).unwrap_err().to_string();
+    let error = only(Kind::Gang.check(&demands, 2));
     assert!(error.starts_with("jobs.toml:3:11: program 1 (large): 'large' requests 3"), "{error}");
     assert!(error.contains("there are 2 CPUs") && error.contains("`threads`"), "{error}");
-    let error = Kind::Gang.check(&demands, 1).unwrap_err().to_string();
+    let errors = Kind::Gang.check(&demands, 1).unwrap_err();
+    assert_eq!(errors.len(), 2, "each program that is too large: {errors:?}");
+    let error = errors[0].to_string();
     assert!(error.contains("there is 1 CPU to use"), "{error}");
 }
 
 #[test]
 fn cgreedy_without_misses_names_the_program_and_both_remedies() {
     let demands = [demand("known", 1, Some(0.0)), demand("unknown", 1, None)];
-    let error = Kind::Cgreedy.check(&demands, 2).unwrap_err().to_string();
+    let error = only(Kind::Cgreedy.check(&demands, 2));
     for part in
         ["jobs.toml:2:11", "'unknown'", "`misses_per_kilo_instruction`", "`cosched profile`"]
     {
@@ -65,7 +86,7 @@ fn cgreedy_without_misses_names_the_program_and_both_remedies() {
 
 #[test]
 fn bandwidth_without_traffic_or_table_names_the_remedy() {
-    let error = Kind::Bandwidth.check(&[demand("unknown", 1, None)], 2).unwrap_err().to_string();
+    let error = only(Kind::Bandwidth.check(&[demand("unknown", 1, None)], 2));
     for part in ["jobs.toml:2:11", "'unknown'", "`memory_gigabytes_per_second`"] {
         assert!(error.contains(part), "{error}");
     }

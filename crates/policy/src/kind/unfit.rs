@@ -48,8 +48,7 @@ pub enum Unfit {
     /// The policy decides by memory traffic, and a program's is not known.
     #[error(
         "{place}: policy '{policy}' needs the memory traffic of '{}', which is not known. Set \
-         `memory_gigabytes_per_second` of the program in a jobs file (and name a table of \
-         slowdowns with --slowdowns, if it is not given)",
+         `memory_gigabytes_per_second` of the program in a jobs file",
         shown(program)
     )]
     TrafficUnknown {

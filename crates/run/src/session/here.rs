@@ -14,7 +14,7 @@ use cosched_workload::{ProgramSpec, Workload};
 use super::request::Request;
 use crate::how::How;
 use crate::store::{Key, Store};
-use crate::ui::failure::Failure;
+use crate::ui::failure::{Failure, together};
 
 /// This machine, as programs may use it.
 #[derive(Debug)]
@@ -89,8 +89,8 @@ impl Session {
     /// Whether the programs are such that the policy can have them.
     ///
     /// # Errors
-    /// When a program does not fit: the first one, and why.
-    pub fn fits(&self, request: &Request<'_>) -> Result<(), Unfit> {
+    /// When programs do not fit: all of them, and why.
+    pub fn fits(&self, request: &Request<'_>) -> Result<(), Vec<Unfit>> {
         let programs = request.workload.programs.iter().zip(request.profiles);
         let demands: Vec<Demand<'_>> = programs
             .map(|(spec, profile)| Demand {
@@ -107,15 +107,21 @@ impl Session {
     /// Checks whether the policy can do what is asked of it.
     ///
     /// # Errors
-    /// When the policy cannot do it.
+    /// When the policy cannot do it: everything that is in the way.
     pub fn plan(&self, request: &Request<'_>) -> Result<Planned, Failure> {
         let programs = &request.workload.programs;
         let threads: Vec<u16> = programs.iter().map(|spec| self.threads(spec)).collect();
-        self.fits(request).map_err(Failure::input)?;
         let options = request.how.options(request.kind);
         let (topology, usable) = (&self.topology, &self.usable.cpus);
-        request.kind.check_machine(&options, topology, usable).map_err(Failure::input)?;
-        let policy = request.kind.build(&options).map_err(Failure::input)?;
+        let mut unfit = self.fits(request).err().unwrap_or_default();
+        unfit.extend(request.kind.check_machine(&options, topology, usable).err());
+        let policy = match request.kind.build(&options) {
+            Ok(policy) if unfit.is_empty() => policy,
+            built => {
+                unfit.extend(built.err());
+                return Err(together(unfit.iter().map(ToString::to_string).collect()));
+            }
+        };
         let by_itself = options.turns.is_none() && request.kind.descriptor().turns == Turns::Weight;
         let without_weights = || {
             // The result tells one quantum, whatever decides.

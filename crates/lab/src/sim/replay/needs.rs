@@ -8,10 +8,10 @@ use cosched_policy::{Kind, Unfit};
 use cosched_results::result::RunResult;
 
 use super::program::Replayed;
-use crate::ui::failure::Failure;
+use crate::ui::failure::{Failure, together};
 
 /// Why a policy cannot have the programs of a record, and how a record is made that it can have.
-pub(super) fn refused(unfit: &Unfit, record: &RunResult, programs: &[Replayed]) -> Failure {
+pub(super) fn refused(unfit: &[Unfit], record: &RunResult, programs: &[Replayed]) -> Failure {
     let again = again(record);
     let lacking = |policy: Kind, what: &str, key: &str, figure: fn(&Profile) -> Option<f64>| {
         let lack = programs.iter().filter(|program| figure(&program.profile).is_none());
@@ -22,7 +22,7 @@ pub(super) fn refused(unfit: &Unfit, record: &RunResult, programs: &[Replayed]) 
             names.join(", ")
         )
     };
-    Failure::Input(match unfit {
+    let text = |unfit: &Unfit| match unfit {
         Unfit::MissesUnknown { policy, .. } => {
             lacking(*policy, "cache misses", "misses_per_kilo_instruction", |profile| {
                 profile.misses_per_kilo_instruction
@@ -39,7 +39,15 @@ pub(super) fn refused(unfit: &Unfit, record: &RunResult, programs: &[Replayed]) 
              to at most {cpus} in the jobs file, and record the run again: {again}"
         ),
         other => other.to_string(),
-    })
+    };
+    let mut texts: Vec<String> = Vec::new();
+    for unfit in unfit {
+        let text = text(unfit);
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    together(texts)
 }
 
 /// The command that makes such a record.
