@@ -54,7 +54,13 @@ pub fn topology(text: &str) -> Result<Topology, String> {
             (None, None) if position + 1 == words.len() => (Type::Known(PU), *word),
             (None, None) => return Err(wrong()),
         };
-        let count = count.parse::<u16>().ok().filter(|count| *count > 0).ok_or_else(wrong)?;
+        let count = match count.parse::<u64>() {
+            Ok(0) => {
+                return Err(format!("'{word}' is not understood: a count is 1 or more; {HELP}"));
+            }
+            Ok(count) => u16::try_from(count).map_err(|_| too_many(count))?,
+            Err(_) => return Err(wrong()),
+        };
         let count = count.checked_mul(between).ok_or_else(|| too_many(u64::from(count)))?;
         match kind {
             Type::Between => between = count,
@@ -219,6 +225,9 @@ mod tests {
         }
         assert!(refusal("").starts_with("is empty"));
         assert!(refusal("die:4").starts_with("has no cores"));
+        assert!(refusal("core:0").contains("a count is 1 or more"));
+        let most = format!("has 100000 CPUs, and the most are {MAX_CPUS}");
+        assert_eq!(refusal("core:100000"), most);
         assert!(refusal("2 core:4").contains("'2' is not understood"));
         assert!(refusal("core:2(size=1").starts_with("')' is missing"));
         assert!(refusal("core:2]").starts_with("']' closes nothing"));
