@@ -5,12 +5,14 @@
 //! others, its last threads may bring it less than they take from them. Which counts are best
 //! follows from [solo times](cosched_policy::molding::mold).
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use cosched_core::{Molding, Profile, Speedup};
 use cosched_policy::molding::mold;
 use cosched_policy::{OptionGroup, advice::Candidate};
-use cosched_workload::{ProgramSpec, Repeat, Workload};
+use cosched_workload::{ProgramSpec, Repeat, Workload, escaped, shown, shown_path};
+use shell_words::{join, quote};
 
 use super::here::Session;
 use super::request::Request;
@@ -94,21 +96,44 @@ impl Session {
                  starts (after)"
             ));
         }
-        let mut known = programs.iter().zip(request.profiles);
-        let (spec, _) = known.find(|(spec, profile)| {
-            let lacks_fewer = is_moldable(spec) && profile.speedup.is_none();
-            profile.solo.is_none() || profile.solo_cpu.is_none() || lacks_fewer
-        })?;
-        let counts = match is_moldable(spec) {
-            true => format!(" with several thread counts, {} among them,", self.threads(spec)),
-            false => format!(" {}", self.threads(spec)),
-        };
-        Some(format!(
-            "moldable programs keep their thread counts, because not all solo times of {} are \
-             known; `cosched profile --runs 5 --threads`{counts} measures it",
-            spec.name
-        ))
+        let counts = self.counts();
+        let programs = programs.iter().zip(request.profiles);
+        let missing = programs.map(|(spec, profile)| {
+            (spec, missing_counts(profile, self.threads(spec), is_moldable(spec), &counts))
+        });
+        lack_of_solo_times(&missing.filter(|(_, counts)| !counts.is_empty()).collect::<Vec<_>>())
     }
+}
+
+/// The thread counts with which a program's solo time is still to be measured: that which it
+/// requests, and for a moldable program fewer ones, of those that are worth knowing here.
+fn missing_counts(profile: &Profile, requested: u16, is_moldable: bool, worth: &[u16]) -> Vec<u16> {
+    let lacks_fewer = is_moldable && profile.speedup.is_none();
+    let fewer = worth.iter().filter(|count| lacks_fewer && **count < requested);
+    let is_known = profile.solo.is_some() && profile.solo_cpu.is_some();
+    fewer.copied().chain((!is_known).then_some(requested)).collect()
+}
+
+/// Which solo times are missing, and the command that measures them.
+fn lack_of_solo_times(missing: &[(&ProgramSpec, Vec<u16>)]) -> Option<String> {
+    let (first, _) = missing.first()?;
+    let list = |counts: &mut dyn Iterator<Item = &u16>| {
+        counts.map(u16::to_string).collect::<Vec<_>>().join(",")
+    };
+    let named = missing.iter().map(|(spec, counts)| {
+        format!("{} with {} threads", shown(&spec.name), list(&mut counts.iter()))
+    });
+    let all: BTreeSet<u16> = missing.iter().flat_map(|(_, counts)| counts).copied().collect();
+    let options = format!("--runs 5 --threads {}", list(&mut all.iter()));
+    let command = match &first.places.command.file {
+        Some(file) => format!("{} {options}", quote(&shown_path(file))),
+        None => format!("{options} -- {}", escaped(&join(&first.command))),
+    };
+    Some(format!(
+        "moldable programs keep their thread counts, because not all solo times are known ({} are \
+         missing); `cosched profile {command}` measures them",
+        named.collect::<Vec<_>>().join("; ")
+    ))
 }
 
 /// That a program that says that it is moldable has its threads by a variable of its own: by any,
@@ -155,5 +180,35 @@ impl fmt::Display for Molded {
             "started with fewer threads: {fewer}; by the solo times, the last program ends sooner \
              so"
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use cosched_core::Nanos;
+
+    use super::*;
+
+    #[test]
+    fn missing_solo_times_are_named_with_a_command_to_type() {
+        let (solo, solo_cpu) = (Some(Nanos::from_secs(1)), Some(Nanos::from_secs(2)));
+        let known = Profile { solo, solo_cpu, ..Profile::default() };
+        let unknown = Profile::default();
+        let missing = |of, is_moldable| missing_counts(of, 4, is_moldable, &[1, 2, 4, 8]);
+        assert_eq!(missing(&unknown, true), [1, 2, 4]);
+        assert_eq!(missing(&unknown, false), [4]);
+        assert_eq!(missing(&known, true), [1, 2]);
+        assert_eq!(missing(&known, false), [0; 0]);
+
+        let text = "[[program]]\nname = 'a'\ncommand = 'a'\n[[program]]\ncommand = 'b'";
+        let programs = Workload::parse(text, Path::new("my jobs.toml")).unwrap().programs;
+        let lack = lack_of_solo_times(&[(&programs[0], vec![1, 2]), (&programs[1], vec![4])]);
+        let lack = lack.unwrap();
+        assert!(lack.contains("(a with 1,2 threads; b with 4 threads are missing)"), "{lack}");
+        let command = "`cosched profile 'my jobs.toml' --runs 5 --threads 1,2,4`";
+        assert!(lack.contains(command), "{lack}");
+        assert_eq!(lack_of_solo_times(&[]), None);
     }
 }
