@@ -13,13 +13,13 @@ use std::process::ExitCode;
 use cosched_core::Profile;
 use cosched_policy::Kind;
 use cosched_sim::SimulatedJob;
-use cosched_workload::{ProgramSpec, Repeat, Workload, shown_path};
+use cosched_workload::{ProgramSpec, Repeat, Workload, shown, shown_path};
 use serde::Serialize;
 
 use super::options::MachineOptions;
 use super::simulator::{Scene, Simulator, on_its_own};
 use crate::source;
-use crate::ui::failure::Failure;
+use crate::ui::failure::{Failure, together};
 use crate::ui::print;
 
 const SCHEMA: &str = "cosched-sim-slowdowns/1";
@@ -32,7 +32,7 @@ pub fn slowdowns(jobs: &Path, on: &MachineOptions, json: bool) -> Result<ExitCod
     let simulator = Simulator::new(&Scene::from(on))?;
     let mut workload = source::simulated(Some(jobs), &simulator.session)?;
     let file = shown_path(jobs);
-    let traffic = |spec: &ProgramSpec| spec.memory_gigabytes_per_second.unwrap_or(0.0);
+    check_traffic(&workload)?;
     workload.programs.sort_by(|a, b| traffic(a).total_cmp(&traffic(b)));
     let cpus = simulator.hardware.topology.cpus().len();
     let threads =
@@ -41,13 +41,6 @@ pub fn slowdowns(jobs: &Path, on: &MachineOptions, json: bool) -> Result<ExitCod
         return Err(Failure::Input(format!(
             "{file}: three programs at a time do not fit into {} CPUs: give them fewer threads",
             cpus
-        )));
-    }
-    let rises = workload.programs.windows(2).all(|two| traffic(&two[0]) < traffic(&two[1]));
-    if !rises || workload.programs.iter().any(|spec| traffic(spec) <= 0.0) {
-        return Err(Failure::Input(format!(
-            "{file}: every program needs `memory_gigabytes_per_second`, above 0 and different \
-             from the others'"
         )));
     }
     let jobs = simulator.jobs(&workload)?;
@@ -61,6 +54,31 @@ pub fn slowdowns(jobs: &Path, on: &MachineOptions, json: bool) -> Result<ExitCod
         false => print(&table.toml())?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn traffic(spec: &ProgramSpec) -> f64 {
+    spec.memory_gigabytes_per_second.unwrap_or(0.0)
+}
+
+/// Every program is a level of the table, so its traffic has to be known and its own.
+fn check_traffic(workload: &Workload) -> Result<(), Failure> {
+    let programs = &workload.programs;
+    let wrong = programs.iter().enumerate().filter_map(|(slot, spec)| {
+        let same = programs[..slot].iter().find(|other| traffic(other) == traffic(spec));
+        let found = match (spec.memory_gigabytes_per_second, same) {
+            (None, _) => "is missing".to_owned(),
+            (Some(traffic), _) if traffic <= 0.0 => format!("is {traffic}"),
+            (Some(traffic), Some(other)) => format!("is {traffic}, as of '{}'", shown(&other.name)),
+            (Some(_), None) => return None,
+        };
+        let place = &spec.places.command;
+        Some(format!(
+            "{place}: memory_gigabytes_per_second {found}; give the program its traffic alone, \
+             above 0 and different from the others'"
+        ))
+    });
+    let wrong: Vec<String> = wrong.collect();
+    if wrong.is_empty() { Ok(()) } else { Err(together(wrong)) }
 }
 
 /// The slowdown of a variant with one or two others, in the order of their numbers.
@@ -150,5 +168,31 @@ impl SlowdownsDocument {
             pairs.collect::<String>(),
             triples.collect::<String>(),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn every_program_without_traffic_of_its_own_is_named() {
+        let program = |keys: &str| format!("[[program]]\ncommand = 'a'\n{keys}\n");
+        let of = |traffic: &str| program(&format!("memory_gigabytes_per_second = {traffic}"));
+        let text = [of("1.5"), program(""), of("0"), of("1.5"), of("2")].concat();
+        let workload = Workload::parse(&text, Path::new("jobs.toml")).unwrap();
+        let refused = check_traffic(&workload).unwrap_err();
+        let lines: Vec<&str> = refused.text().lines().collect();
+        assert_eq!(lines.len(), 4, "{lines:?}");
+        let expected = [
+            "5:11: program 2 (a-2): memory_gigabytes_per_second is missing;",
+            "8:11: program 3 (a-3): memory_gigabytes_per_second is 0;",
+            "11:11: program 4 (a-4): memory_gigabytes_per_second is 1.5, as of 'a';",
+        ];
+        for (line, expected) in lines.iter().zip(expected) {
+            assert!(line.starts_with(&format!("jobs.toml:{expected}")), "{line}");
+        }
     }
 }
