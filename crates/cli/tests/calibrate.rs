@@ -82,6 +82,27 @@ fn solo_figures_become_models_a_table_and_a_prediction() {
     let result: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(result["policy"], "bandwidth");
     assert!(json.contains("least-lost"), "{json}");
+    let elsewhere = run.replace("dunnington-24", "r905-24");
+    for (run, is_foreign) in [(run, false), (elsewhere.as_str(), true)] {
+        let output = sim(folder, &format!("{run} --slowdowns slowdowns.toml"));
+        let messages = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(
+            messages.contains("of another machine (dunnington-24)"),
+            is_foreign,
+            "{messages}"
+        );
+    }
+}
+
+#[test]
+fn the_example_of_the_guide_can_be_calibrated() {
+    let page = include_str!("../../../docs/research/simulator.md");
+    let (_, section) = page.split_once("## Models from solo runs").unwrap();
+    let example = section.split("```").nth(1).unwrap().strip_prefix("toml").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("table.toml"), example).unwrap();
+    let models = printed(folder.path(), "calibrate table.toml --machine opteron-64");
+    assert!(models.contains("stream-60"), "{models}");
 }
 
 #[test]

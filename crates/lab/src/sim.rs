@@ -22,9 +22,10 @@ use std::process::ExitCode;
 
 use cosched_workload::Workload;
 
+use crate::session::Session;
 use crate::table::{self, AfterTable};
 use crate::ui::failure::{Failure, exit_code};
-use crate::ui::print;
+use crate::ui::{print, say};
 use crate::{out, source};
 pub use calibrate::calibrate;
 pub use check::check;
@@ -56,6 +57,10 @@ pub fn simulate(args: &RunOptions) -> Result<ExitCode, Failure> {
     let workload = source::simulated(args.workload.as_deref(), &simulator.session)?;
     simulator.pace.most_events = args.max_events;
     let PreparedPrograms { jobs, mut profiles } = simulator.prepare(&workload)?;
+    let request = simulator.request(&workload, scene.policy, &profiles);
+    if let Some(foreign) = Session::foreign_table(&simulator.hardware.name, &request) {
+        say(format_args!("{foreign}"));
+    }
     if args.no_solo {
         tell_unscaled(&workload, &[scene.policy]);
     }

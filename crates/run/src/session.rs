@@ -21,7 +21,7 @@ mod streams;
 mod terms;
 
 pub use by_weight::{ByWeightReport, unused_by_weight};
-pub use here::{Planned, Session};
+pub use here::{Planned, Session, THIS};
 pub use load::Load;
 pub use making::{Checked, NO_WEIGHTS, backends_by_weight, by_weight};
 pub use molding::{Molded, is_moldable};

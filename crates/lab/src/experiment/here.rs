@@ -11,7 +11,7 @@ use crate::alone;
 use crate::how::How;
 use crate::how::check::unused_weights;
 use crate::session::{
-    ByWeightReport, Extras, NO_WEIGHTS, Ran, Request, Session, by_weight, unused_by_weight,
+    ByWeightReport, Extras, NO_WEIGHTS, Ran, Request, Session, THIS, by_weight, unused_by_weight,
 };
 use crate::stop::MeasuringStop;
 use crate::store::Store;
@@ -101,6 +101,9 @@ impl Site for Here<'_> {
         self.session.check(&request)?;
         if let Some(lack) = self.session.cannot_mold(&request) {
             self.talk.tell(format_args!("{lack}"));
+        }
+        if let Some(foreign) = Session::foreign_table(THIS, &request) {
+            self.talk.tell(format_args!("{foreign}"));
         }
         check_weights(kind, how, self.talk)
     }

@@ -9,7 +9,8 @@ use cosched_linux::kernel::topology::Sys;
 use cosched_linux::rights::usable::Usable;
 use cosched_policy::{Demand, Kind, Options, Turns, Unfit};
 use cosched_results::result::MachineDescription;
-use cosched_workload::{ProgramSpec, Workload};
+use cosched_workload::{ProgramSpec, Workload, shown};
+use shell_words::quote;
 
 use super::request::Request;
 use crate::how::How;
@@ -28,6 +29,9 @@ pub struct Session {
     /// What programs inherit.
     pub environment: Vec<(OsString, OsString)>,
 }
+
+/// What stands for this machine where a simulated one is named.
+pub const THIS: &str = "this";
 
 /// Up to so many threads every count is looked at, beyond them every doubling.
 const FEW_THREADS: u16 = 8;
@@ -130,6 +134,20 @@ impl Session {
         };
         let without_weights = by_itself.then(without_weights).transpose()?;
         Ok(Planned { threads, policy, without_weights })
+    }
+
+    /// That the table of slowdowns was simulated for another machine than `name`, where the file
+    /// tells that.
+    pub fn foreign_table(name: &str, request: &Request<'_>) -> Option<String> {
+        let options = request.how.options(request.kind);
+        let table = options.slowdowns.as_ref()?;
+        let machine = table.simulated_machine().filter(|machine| *machine != name)?;
+        Some(format!(
+            "the table of slowdowns is of another machine ({}), so its predictions do not hold; \
+             `cosched sim slowdowns MODELS.toml --machine {}` makes one",
+            shown(machine),
+            quote(name),
+        ))
     }
 
     /// What is known of each program: from the workload file, else from the store.

@@ -27,7 +27,7 @@ use cosched_results::result::{Backends, NONE, RunResult};
 use cosched_workload::{BarrierMode, OPENMP, ProgramSpec};
 
 use super::by_weight::unused_by_weight;
-use super::here::{Planned, Session};
+use super::here::{Planned, Session, THIS};
 use super::load::{self, Load};
 use super::molding::Molded;
 use super::pauses::Pauses;
@@ -169,6 +169,9 @@ impl Session {
                 talk.detail(format_args!("{molded}"));
             } else if let Some(lack) = self.cannot_mold(request) {
                 talk.tell(format_args!("{lack}"));
+            }
+            if let Some(foreign) = Session::foreign_table(THIS, request) {
+                talk.tell(format_args!("{foreign}"));
             }
             if let Some(sources) = &sources {
                 talk.detail(format_args!("{}", sources::shown(programs, sources)));

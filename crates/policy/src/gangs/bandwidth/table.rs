@@ -99,6 +99,11 @@ impl Slowdowns {
         &self.machine
     }
 
+    /// The name of the simulated machine that it was made for, if `cosched sim slowdowns` made it.
+    pub fn simulated_machine(&self) -> Option<&str> {
+        self.machine.split_once(", simulated,").map(|(name, _)| name)
+    }
+
     /// The highest traffic that it knows, GB/s.
     pub fn most(&self) -> f64 {
         self.gigabytes_per_second.last().copied().unwrap_or(0.0)
