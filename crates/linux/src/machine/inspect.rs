@@ -242,10 +242,14 @@ impl Linux {
             (ExecutionState::Running, Some(process)) if stopped => {
                 self.log.note(Record::StoppedByOther { process })?;
                 live.state = ExecutionState::StoppedByOther;
+                let pid = process.pid;
                 self.note(
                     id,
-                    "was stopped by another process, or because it wanted something of the \
-                     terminal, and is left alone until it is continued",
+                    format!(
+                        "was stopped by another process, or because it wanted something of the \
+                         terminal, and is left alone until it is continued (`kill -CONT {pid}`); \
+                         give it a file by the key `stdin`, or the terminal by `cosched exec`"
+                    ),
                 );
                 self.tell(Happening::StoppedByOther(id));
             }
