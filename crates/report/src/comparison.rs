@@ -60,6 +60,10 @@ pub struct Compared {
     /// The policy and the options that were given for this variant only, where there are any.
     #[serde(default, alias = "asked")]
     pub options: Option<String>,
+    /// The policy that decided in place of the variant's, where programs could not take turns by
+    /// weight; older documents lack it.
+    #[serde(default)]
+    pub decided_by: Option<String>,
     /// How programs were frozen and bound to CPUs.
     #[serde(alias = "rungs")]
     pub backends: Backends,
@@ -284,6 +288,7 @@ impl Compared {
         Some(Compared {
             name: variant.name.clone(),
             options: None,
+            decided_by: variant.runs.iter().find_map(|run| run.decided_by.clone()),
             backends: variant.runs.first()?.backends.clone(),
             total_seconds: median_estimate(&samples.total_seconds)?,
             ratio_to_solo_sum: known(&samples.solo_sum_seconds)

@@ -41,7 +41,7 @@ impl Comparison {
             false => plain(&own.name).unwrap_or(&own.name),
         };
         let own_total = seconds(own.total_seconds.value);
-        let mut parts = vec![format!("{} {own_total}", with_variant(name, &own.name))];
+        let mut parts = vec![format!("{} {own_total}", with_variant(name, own))];
         parts.extend(others.iter().map(|other| self.beside(own, name, other)));
         if others.is_empty() {
             return None;
@@ -118,7 +118,7 @@ impl Comparison {
     /// Another variant beside cosched's.
     fn beside(&self, own: &Compared, own_name: &str, other: &Compared) -> String {
         let name = plain(&other.name).unwrap_or(&other.name);
-        let name = with_variant(name, &other.name);
+        let name = with_variant(name, other);
         let seconds = seconds(other.total_seconds.value);
         if own.failed != other.failed {
             return format!("{name} {seconds}, but other programs failed than with {own_name}");
@@ -237,9 +237,12 @@ fn by_rounds(ratio: f64, (low, high): (f64, f64)) -> String {
     format!("{ratio:.2} of its total time round by round ({low:.2} to {high:.2})")
 }
 
-/// A name, with the name that the table has.
-fn with_variant(name: &str, variant: &str) -> String {
-    if name == variant { name.to_owned() } else { format!("{name} ({variant})") }
+/// A name, with the name that the table has, and the policy that decided instead.
+fn with_variant(name: &str, variant: &Compared) -> String {
+    let decided = variant.decided_by.as_ref().map(|other| format!("{other} decided"));
+    let variant = Some(&variant.name).filter(|variant| *variant != name).cloned();
+    let more: Vec<String> = variant.into_iter().chain(decided).collect();
+    if more.is_empty() { name.to_owned() } else { format!("{name} ({})", more.join("; ")) }
 }
 
 /// Whether two factors look alike beside each other: within a digit, or two percent.
@@ -307,6 +310,14 @@ mod tests {
             said(&variants),
             "Verdict: cosched (turns) 4.1 s; together (linux) 3.7 s, 1.11x faster than cosched."
         );
+    }
+
+    #[test]
+    fn the_verdict_names_the_policy_that_decided_instead() {
+        let mut turns = variant("turns", 1.0, &SEVEN);
+        turns.runs.iter_mut().for_each(|run| run.decided_by = Some("auto".into()));
+        let said = said(&[variant("linux", 2.5, &SEVEN), turns]);
+        assert!(said.starts_with("Verdict: cosched (turns; auto decided) 4.1 s; "), "{said}");
     }
 
     /// Rounds differ by more than the variants, so the ratio is not that of the medians: these are
