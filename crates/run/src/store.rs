@@ -29,6 +29,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use cosched_workload::input;
 use redb::{Database, DatabaseError, ReadTransaction, ReadableTable, TableDefinition, TableError};
 use serde::Serialize;
 
@@ -161,7 +162,7 @@ fn store_error(file: &Path, Trouble(error): Trouble) -> StoreError {
             StoreError::of(file, format_args!("is in use by another cosched; {remedy}"))
         }
         redb::Error::Io(why) if why.raw_os_error().is_some() => {
-            let remedy = "check its permissions and the space left";
+            let remedy = input::remedy(&why, "check the space left");
             StoreError::of(file, format_args!("cannot be used: {why}; {remedy}"))
         }
         // What the library itself calls an i/o error is a file that is too short or something else.
@@ -199,6 +200,11 @@ impl Store {
     }
 
     fn read(file: PathBuf, patience: Duration) -> Result<Store, StoreError> {
+        if file.metadata().is_ok_and(|found| !found.is_file()) {
+            let remedy = "remove it, or set XDG_DATA_HOME to another folder";
+            let what = "is a folder, a pipe, a socket or a device, and no file";
+            return Err(StoreError::of(&file, format_args!("{what}; {remedy}")));
+        }
         let nothing = BTreeMap::new;
         let mut store =
             Store { file, patience, known: nothing(), learned: nothing(), machines: nothing() };

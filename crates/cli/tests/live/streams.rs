@@ -62,7 +62,7 @@ fn streams_that_cannot_be_had_are_refused_with_key_and_remedy() {
         ("stderr = 'link'", &["stderr is", "link, which is there and would be overwritten"]),
         ("stdout = 'gone/x'", &["in the folder", "gone, which does not exist; make it"]),
         ("stdout = 'kept/x'", &["in the folder", "kept, which is no folder"]),
-        ("stdout = 'run'", &["run, which is there and would be overwritten"]),
+        ("stdout = 'run'", &["run, which is a folder; name a file in it"]),
         ("stdout = 'a.txt'", &["a.txt, which takes the stdout of program 1 (a), too"]),
         ("stderr = 'run/../a.txt'", &["a.txt, which takes the stdout of program 1 (a), too"]),
         ("stdout = 'out/run.json'", &["out/run.json, which takes the result of the run, too"]),

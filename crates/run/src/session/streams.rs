@@ -171,6 +171,7 @@ pub(crate) fn check_outputs(
                 Some((other, described)) if *other != slot => {
                     Err(format!("which takes {described}, too; name another file"))
                 }
+                _ if file.path.is_dir() => Err("which is a folder; name a file in it".to_owned()),
                 _ if file.path.symlink_metadata().is_ok() => Err("which is there and would be \
                     overwritten; name another file, or move it away"
                     .to_owned()),

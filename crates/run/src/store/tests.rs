@@ -276,3 +276,12 @@ fn a_new_store_is_complete_and_private() {
     assert_eq!(Store::open_at(&file).unwrap().get(&key(2)).unwrap(), Some(entry(3)));
     assert_eq!(names(), 1);
 }
+
+#[test]
+fn what_is_no_file_is_named_as_such() {
+    let (_folder, file) = place();
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let _listens = std::os::unix::net::UnixListener::bind(&file).unwrap();
+    let error = Store::open_at(&file).unwrap_err().to_string();
+    assert!(error.contains("is a folder, a pipe, a socket or a device, and no file"), "{error}");
+}
