@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::ops::Range;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use super::barrier::BarrierMode;
@@ -34,7 +35,10 @@ pub enum WorkloadError {
         /// The first of the links, or a path through one.
         file: PathBuf,
     },
-    #[error("{}: cannot be read: {source}; check the path and its permissions", shown_path(file))]
+    #[error("{}: cannot be read: {source}; {}", shown_path(file), match is_pipe(file) {
+        true => "to read from it, write `- <FILE` in its place, so that the shell opens it",
+        false => "check the path and its permissions",
+    })]
     Unreadable { file: PathBuf, source: io::Error },
     #[error(
         "{}: is larger than {} MiB, so it is no jobs file; check the path",
@@ -90,6 +94,10 @@ impl WorkloadError {
 
 fn lines(mistakes: &[WorkloadError]) -> String {
     mistakes.iter().map(|mistake| format!("{mistake}\n")).collect()
+}
+
+fn is_pipe(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| found.file_type().is_fifo())
 }
 
 /// The first file in a folder that may be a jobs file.

@@ -72,6 +72,9 @@ pub(super) fn drafts<'text>(
             place: error.span().map_or(origin.whole(), |span| origin.at(&span)),
             message: match key {
                 Some(key) => format!("{said} '{key}'; a table has each key once, so take one out"),
+                None if is_unclosed(&said) => {
+                    format!("{said}; end the string with the quote that it began with")
+                }
                 None => said,
             },
         }
@@ -109,6 +112,12 @@ pub(super) fn drafts<'text>(
         Draft { place, table, command: None }
     };
     Ok(programs.into_iter().map(draft).collect())
+}
+
+/// Whether this is what the parser says of a string on one line that does not end there.
+fn is_unclosed(said: &str) -> bool {
+    let strings = ["invalid basic string, expected", "invalid literal string, expected"];
+    strings.iter().any(|string| said.starts_with(string))
 }
 
 /// A table from which keys are taken; knows which program to name in a message.
@@ -348,6 +357,13 @@ mod tests {
         let message = refusal("[[program]]\ncommand = 'cg\n");
         assert!(message.starts_with("jobs.toml:2:"), "{message}");
         assert!(message.contains("not valid TOML"), "{message}");
+        for open in ["'cg", "\"cg"] {
+            let message = refusal(&format!("[[program]]\ncommand = {open}\nthreads = 1"));
+            assert!(
+                message.ends_with("; end the string with the quote that it began with"),
+                "{message}"
+            );
+        }
         assert_eq!(
             refusal("[[program]]\nname = 'a'\nname = 'b'"),
             "jobs.toml:3:1: not valid TOML: duplicate key 'name'; a table has each key once, so \

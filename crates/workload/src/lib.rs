@@ -89,6 +89,7 @@ mod tests {
     use std::io::{self, Read};
     use std::os::unix::fs::symlink;
     use std::path::Path;
+    use std::process::Command;
 
     use super::*;
 
@@ -149,6 +150,15 @@ mod tests {
         let blank = io::repeat(b' ').take(MAX_BYTES - text.len() as u64);
         let workload = read(&mut text.chain(blank)).unwrap();
         assert_eq!(workload.programs[0].cwd, Path::new("/tmp"));
+    }
+
+    #[test]
+    fn a_pipe_is_refused_with_the_way_to_read_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let refusal = Workload::load(&pipe).unwrap_err().to_string();
+        assert!(refusal.contains("write `- <FILE` in its place"), "{refusal}");
     }
 
     #[test]
