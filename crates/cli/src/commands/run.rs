@@ -43,7 +43,7 @@ pub(crate) struct RunArgs {
     pub(crate) out: Option<PathBuf>,
     /// Replace the files of an earlier run, also of a killed one, in the folder of --out. A folder
     /// that holds anything else, or outputs that programs still write, is refused, and nothing is
-    /// removed.
+    /// removed. Files that the keys `stdout` and `stderr` name are never replaced.
     #[arg(long, requires = "out")]
     pub(crate) force: bool,
     /// How many threads each program on the command line uses (OMP_NUM_THREADS and the like). In a

@@ -27,7 +27,10 @@ pub(crate) fn stats(args: &StatsArgs) -> Result<ExitCode, Failure> {
     let is_stdin = args.file == Path::new("-");
     let text = match is_stdin {
         true => std::io::read_to_string(std::io::stdin()).map_err(|error| error.to_string()),
-        false => input::text(&args.file).map_err(|error| error.to_string()),
+        false => input::text(&args.file).map_err(|error| {
+            let remedy = input::remedy(&error, "name the JSON file with the times");
+            format!("{error}; {remedy}")
+        }),
     };
     let of_place = |text: &str| {
         let place = if is_stdin { "standard input".to_owned() } else { shown_path(&args.file) };
