@@ -54,7 +54,7 @@ const COLUMNS: [ScreenColumn; COUNT] = [
     ),
     left("GANG", 4, "number of the gang that has the quantum (turn), if the program is in it"),
     left("CPUS", 7, "CPUs to which cosched bound it; -: its original CPUs"),
-    right("THR", 3, "its threads; 1/2: it requests 2, and its thread limit is 1"),
+    right("THR", 3, "threads that it requests; 1/2: it requests 2, and its thread limit is 1"),
     right("SHARE", 5, "RUN / (RUN + WAIT), of the last 5 s or since its arrival"),
     right("RUN s", 8, "how long it was allowed to run, or had its turn"),
     right("WAIT s", 8, "how long it waited for its starts, was paused, or filled"),
