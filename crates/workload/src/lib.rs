@@ -62,6 +62,7 @@ mod shown;
 mod spec;
 mod streams;
 mod thread_variables;
+mod toml_mistake;
 
 pub use after::After;
 pub use barrier::BarrierMode;
@@ -70,10 +71,11 @@ pub use executable::{CommandProblem, ExecutableError};
 pub use found::Found;
 pub use pauses::{PauseRisks, SeesStops};
 pub use reading::Reading;
-pub use shown::{escaped, shown, shown_path};
+pub use shown::{brief, escaped, figure, shown, shown_path};
 pub use spec::{LONGEST_WORD, MAX_BYTES, MAX_PROGRAMS, Places, ProgramSpec, SEPARATOR, Workload};
 pub use streams::{StreamFile, Streams};
 pub use thread_variables::{OPENMP, THREAD_VARIABLES};
+pub use toml_mistake::toml_mistake;
 
 pub use cosched_core::engine::Repeat;
 

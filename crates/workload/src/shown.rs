@@ -7,12 +7,36 @@ use std::path::{Path, PathBuf};
 
 /// Longer words are cut to so many characters.
 const MAX_WORD: usize = 80;
+/// A message that lists keys is longer than one that holds a value.
+const MAX_MESSAGE: usize = 1000;
 /// Users copy paths, so only paths are cut that are too long to read anyway.
 const MAX_PATH: usize = 400;
 
 /// A word, fit for a message.
 pub fn shown(word: &str) -> String {
     escaped(&cut(word, MAX_WORD))
+}
+
+/// A message of another library, fit for a line: what it quotes may be of any length.
+pub fn brief(message: &str) -> String {
+    let in_quotes = |message: &str, quote: &str| {
+        let pieces = message.split(quote).enumerate();
+        let pieces = pieces.map(|(i, piece)| match i % 2 {
+            1 => cut(piece, MAX_WORD),
+            _ => piece.to_owned(),
+        });
+        pieces.collect::<Vec<_>>().join(quote)
+    };
+    let message = in_quotes(&in_quotes(message.trim_end(), "\""), "`");
+    escaped(&cut(&message, MAX_MESSAGE))
+}
+
+/// A number, fit for a message: with an exponent where its digits would fill lines.
+pub fn figure(value: f64) -> String {
+    match value.abs() {
+        0.0 | 1e-4..1e16 => value.to_string(),
+        _ => format!("{value:e}"),
+    }
 }
 
 /// A path, fit for a message. Parts that lead nowhere are left out: `/tmp/./run` is `/tmp/run`.
@@ -74,6 +98,25 @@ mod tests {
         {
             assert_eq!(shown_path(Path::new(path)), expected);
         }
+    }
+
+    #[test]
+    fn messages_keep_all_but_long_values() {
+        let keys = (0..99).map(|i| format!("`key{i}`")).collect::<Vec<_>>().join(", ");
+        assert_eq!(brief(&keys), keys);
+        let long = "a ".repeat(50_000);
+        let cut = brief(&format!("invalid type: string \"{long}\", expected f64"));
+        assert!(
+            cut.starts_with("invalid type: string \"a a") && cut.ends_with("a \", expected f64")
+        );
+        assert!(cut.chars().count() < 200, "{cut}");
+        assert_eq!(brief(&long).chars().count(), MAX_MESSAGE + 1);
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        let shown = [0.0, 1.5, 1e9, 1e308, -1e-320, f64::NAN, f64::INFINITY].map(figure);
+        assert_eq!(shown, ["0", "1.5", "1000000000", "1e308", "-1e-320", "NaN", "inf"]);
     }
 
     #[test]
