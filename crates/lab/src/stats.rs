@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use cosched_results::json;
 use cosched_results::statistics::{Estimate, Verdict, comparison, median_estimate};
 use cosched_workload::shown;
 use serde::{Deserialize, Serialize};
@@ -57,7 +58,7 @@ impl Stats {
     /// # Errors
     /// When the document has a mistake: the key, and how to write it.
     pub fn of_json(text: &str) -> Result<Stats, Failure> {
-        let input: Input = serde_json::from_str(text)
+        let input: Input = json::read(text.as_bytes())
             .map_err(|error| Failure::Input(format!("{error}; {FORM}")))?;
         check(&input)?;
         let Input { rounds, over, .. } = input;

@@ -11,6 +11,7 @@ mod tests;
 mod verdict;
 
 use cosched_core::Exit;
+use cosched_results::json;
 use cosched_results::result::{Backends, MachineDescription, RunResult};
 use cosched_results::statistics::{Estimate, Verdict, comparison, median_estimate, ratio_estimate};
 use serde::{Deserialize, Serialize};
@@ -181,7 +182,7 @@ pub enum ComparisonError {
     )]
     OtherSchema,
     #[error("is damaged: {0}; compare again")]
-    Damaged(serde_json::Error),
+    Damaged(String),
     #[error(
         "{} {}; no comparison can be like this, so the file is damaged: compare again",
         fault.0,
@@ -197,7 +198,7 @@ impl Comparison {
     /// When it is not JSON, has a schema that cannot be read, lacks a field, or has an impossible
     /// value.
     pub fn parse(text: &str) -> Result<Comparison, ComparisonError> {
-        Comparison::of_json(serde_json::from_str(text).map_err(ComparisonError::Damaged)?)
+        Comparison::of_json(json::read(text.as_bytes()).map_err(ComparisonError::Damaged)?)
     }
 
     /// Reads a comparison from parsed JSON.
@@ -208,8 +209,7 @@ impl Comparison {
         if value["schema"] != SCHEMA && !EARLIER_SCHEMAS.iter().any(|it| value["schema"] == *it) {
             return Err(ComparisonError::OtherSchema);
         }
-        let mut comparison: Comparison =
-            serde_json::from_value(value).map_err(ComparisonError::Damaged)?;
+        let mut comparison: Comparison = json::of_value(value).map_err(ComparisonError::Damaged)?;
         comparison.schema = SCHEMA.to_owned();
         // Older documents call too few rounds no difference.
         for against in comparison.variants.iter_mut().filter_map(|it| it.against.as_mut()) {

@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod json;
 pub mod live;
 pub mod metrics;
 pub mod result;

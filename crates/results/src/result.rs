@@ -33,6 +33,7 @@ use cosched_core::engine::outcome::Missing;
 use cosched_core::{Aspect, CpuSet, Exit, ProgramId, Reason, Refusal, Usage};
 use cosched_workload::{BarrierMode, input, shown};
 
+use crate::json;
 use crate::metrics::Metrics;
 use crate::whole_file;
 
@@ -452,22 +453,22 @@ impl RunResult {
             schema: Option<String>,
         }
         let file = || path.to_owned();
-        let damaged = |source| ResultError::Damaged { file: file(), source };
+        let damaged = |what| ResultError::Damaged { file: file(), what };
         let no_result = |what: String| Err(ResultError::NoResult { file: file(), what });
         // Half a result still begins with a brace.
         if text.trim_ascii_start().first().is_some_and(|first| *first != b'{') {
             return no_result("it is no JSON object".to_owned());
         }
-        let version: ResultVersion = serde_json::from_slice(text).map_err(damaged)?;
+        let version: ResultVersion = json::read(text).map_err(damaged)?;
         match version.schema {
             Some(found) if found == SCHEMA || EARLIER_SCHEMAS.contains(&found.as_str()) => {}
             Some(found) if found.starts_with(ANY_SCHEMA) => {
-                return Err(ResultError::OtherSchema { file: file(), found });
+                return Err(ResultError::OtherSchema { file: file(), found: shown(&found) });
             }
             Some(found) => return no_result(format!("its schema is '{}'", shown(&found))),
             None => return no_result("it names no schema".to_owned()),
         }
-        let mut run: RunResult = serde_json::from_slice(text).map_err(damaged)?;
+        let mut run: RunResult = json::read(text).map_err(damaged)?;
         run.schema = SCHEMA.to_owned();
         match check::check(&run) {
             Ok(()) => {

@@ -80,7 +80,7 @@ pub fn look(file: &Path) -> Result<Left, ResultError> {
         Err(why) => why,
     };
     let what = match &why {
-        ResultError::Damaged { source, .. } => source.to_string(),
+        ResultError::Damaged { what, .. } => what.clone(),
         ResultError::Impossible { field, what, .. } => format!("{field} {what}"),
         // A text there may be a user's own, and is no damage. No user writes anything but text
         // there.

@@ -124,7 +124,7 @@ impl ExperimentRecord {
             let remedy = input::remedy(&error, "put the original file back");
             refuse(format!("cannot be read: {error}; {remedy}"))
         })?;
-        let found: ExperimentRecord = serde_json::from_slice(&text)
+        let found: ExperimentRecord = cosched_results::json::read(&text)
             .map_err(|error| refuse(format!("is damaged: {error}; take an undamaged copy")))?;
         if found.schema != SCHEMA {
             return Err(refuse(format!(

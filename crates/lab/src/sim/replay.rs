@@ -20,7 +20,7 @@ use cosched_policy::{Kind, Need, OptionGroup};
 use cosched_report::disturbance;
 use cosched_results::result::RunResult;
 use cosched_sim::{Hardware, Kernel};
-use cosched_workload::{Workload, shown_path};
+use cosched_workload::{Workload, brief, shown_path};
 
 use super::options::RunOptions;
 use super::simulator::{Scene, Simulator, hardware};
@@ -126,8 +126,9 @@ impl RecordedRun {
         let refused = |why: &str| Err(Failure::Input(format!("--from {shown}: {why}")));
         if let Some(signal) = &result.interrupted_by {
             return refused(&format!(
-                "the run was interrupted ({signal}), so the work that was left is not known; name \
-                 a run that went to its end"
+                "the run was interrupted ({}), so the work that was left is not known; name a \
+                 run that went to its end",
+                brief(signal)
             ));
         }
         if let Some(from) = result.kept_from_seconds {

@@ -13,7 +13,7 @@ use std::collections::HashSet;
 
 use cosched_core::MAX_CPUS;
 use cosched_core::{Quantum, Reason};
-use cosched_workload::LONGEST_WORD;
+use cosched_workload::{LONGEST_WORD, shown};
 
 use super::{DecisionResult, ProgramResult, RunResult};
 
@@ -64,7 +64,7 @@ pub(super) fn check(run: &RunResult) -> Result<(), Fault> {
             return fault(&format!("{at}.name"), "is empty".to_owned());
         }
         if !names.insert(&of.name) {
-            return fault(&format!("{at}.name"), format!("'{}' is there twice", of.name));
+            return fault(&format!("{at}.name"), format!("'{}' is there twice", shown(&of.name)));
         }
         program(&at, of)?;
     }
@@ -74,7 +74,7 @@ pub(super) fn check(run: &RunResult) -> Result<(), Fault> {
         if let Some((list, name)) = after.chain(not_started).find(|(_, name)| !names.contains(name))
         {
             let field = format!("programs[{slot}].{list}.program");
-            return fault(&field, format!("is '{name}', which is no program of the run"));
+            return fault(&field, format!("is '{}', which is no program of the run", shown(name)));
         }
     }
     let deviations = run.deviations.iter().map(|deviation| deviation.at_seconds);

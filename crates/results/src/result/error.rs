@@ -43,8 +43,8 @@ pub enum ResultError {
         shown_path(file), EARLIEST = EARLIER_SCHEMAS[0]
     )]
     OtherSchema { file: PathBuf, found: String },
-    #[error("{}: is damaged: {source}; run the workload again", shown_path(file))]
-    Damaged { file: PathBuf, source: serde_json::Error },
+    #[error("{}: is damaged: {what}; run the workload again", shown_path(file))]
+    Damaged { file: PathBuf, what: String },
     #[error(
         "{}: {field} {what}; no run can be like this, so the file is damaged: run the workload \
          again",
