@@ -13,7 +13,7 @@ mod words;
 use std::path::Path;
 
 use cosched_core::{Cpu, Level, Topology};
-use cosched_workload::input;
+use cosched_workload::{input, toml_mistake};
 use serde::Deserialize;
 
 pub use costs::Costs;
@@ -122,15 +122,12 @@ pub enum HardwareError {
         source: std::io::Error,
     },
     /// The text is not a description.
-    #[error(
-        "{file}: {}\n`cosched sim measure` writes such a file of this machine",
-        source.to_string().trim_end()
-    )]
+    #[error("{file}: {what}; `cosched sim measure` writes such a file of this machine")]
     Toml {
         /// The file.
         file: String,
         /// The error and its place.
-        source: toml::de::Error,
+        what: String,
     },
     /// A word of a description in words makes no sense.
     #[error("machine: '{word}': {problem}")]
@@ -228,8 +225,10 @@ impl Hardware {
     /// # Errors
     /// Those of [`load`](Self::load).
     pub fn parse(text: &str, file: &str) -> Result<Hardware, HardwareError> {
-        let read: HardwareFile = toml::from_str(text)
-            .map_err(|source| HardwareError::Toml { file: file.to_owned(), source })?;
+        let read: HardwareFile = toml::from_str(text).map_err(|error| HardwareError::Toml {
+            file: file.to_owned(),
+            what: toml_mistake(text, &error),
+        })?;
         Hardware::build(read, file)
     }
 
@@ -345,7 +344,7 @@ mod tests {
             let message = Hardware::parse(&text, "two.toml").unwrap_err().to_string();
             let (_, known) =
                 message.split_once("expected one of").or(message.split_once("expected")).unwrap();
-            let known = known.lines().next().unwrap();
+            let known = known.split(';').next().unwrap();
             let keys: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
             assert!(keys.len() >= 2, "{message}");
             for key in keys {

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use cosched_sim::model::fit::{FitError, Fitted, ModelRun, Residual, SoloTable, fit};
 use cosched_sim::{Model, SimulatedJob};
 use cosched_workload::input;
-use cosched_workload::{Workload, shown_path};
+use cosched_workload::{Workload, shown_path, toml_mistake};
 use serde::Serialize;
 
 use super::options::MachineOptions;
@@ -31,8 +31,9 @@ pub fn calibrate(table: &Path, on: &MachineOptions, json: bool) -> Result<ExitCo
     let file = shown_path(table);
     let text = input::text(table)
         .map_err(|error| Failure::Input(format!("{file}: cannot be read: {error}; {HELP}")))?;
-    let table: SoloTable = toml::from_str(&text)
-        .map_err(|error| Failure::Input(format!("{file}: {}", error.to_string().trim_end())))?;
+    let table: SoloTable = toml::from_str(&text).map_err(|error| {
+        Failure::Input(format!("{file}: {}; {HELP}", toml_mistake(&text, &error)))
+    })?;
     if table.programs.is_empty() {
         return Err(Failure::Input(format!("{file}: there is no [[program]] to fit; {HELP}")));
     }

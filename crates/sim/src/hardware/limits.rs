@@ -5,6 +5,7 @@
 //! have limits far from all real machines, so that a wrong unit is noticed.
 
 use cosched_core::Nanos;
+use cosched_workload::figure;
 
 use super::HardwareFile;
 
@@ -33,7 +34,7 @@ pub(super) fn check(read: &HardwareFile) -> Result<(), (&'static str, String)> {
     let mut all = values.into_iter().chain(signals).chain(buses);
     match all.find(|(_, value, least, most)| !(*least..=*most).contains(value)) {
         Some((key, value, least, most)) => {
-            Err((key, format!("is {value}, but must be from {least} to {most}")))
+            Err((key, format!("is {}, but must be from {least} to {most}", figure(value))))
         }
         None => Ok(()),
     }

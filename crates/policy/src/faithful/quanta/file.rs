@@ -11,6 +11,7 @@
 //! ```
 
 use cosched_core::Nanos;
+use cosched_workload::toml_mistake;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -71,7 +72,7 @@ impl Quanta {
 }
 
 fn read<T: DeserializeOwned>(text: &str) -> Result<T, QuantaError> {
-    toml::from_str(text).map_err(|error| QuantaError::Toml(error.to_string().trim_end().to_owned()))
+    toml::from_str(text).map_err(|error| QuantaError::Toml(toml_mistake(text, &error)))
 }
 
 #[cfg(test)]
@@ -109,7 +110,7 @@ mod tests {
             ("up_to = 0.5", "up_to = 1.0", "up_to: the ends of the rows have to rise"),
             ("basis", "because", "because"),
             ("schema = 'cosched-quanta/1'", "", "schema"),
-            ("machine = 'm'", "machine = 'm", "TOML"),
+            ("machine = 'm'", "machine = 'm", "line 2, column 13: invalid literal string"),
         ] {
             let error = Quanta::parse(&TEXT.replacen(from, to, 1)).unwrap_err().to_string();
             assert!(error.contains(expected), "{expected}: {error}");

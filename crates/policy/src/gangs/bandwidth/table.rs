@@ -20,6 +20,7 @@
 
 use std::ops::Range;
 
+use cosched_workload::toml_mistake;
 use serde::Deserialize;
 
 /// No program is faster with co-runners than alone. Measured slowdowns from here to 1 count as
@@ -61,7 +62,7 @@ impl Slowdowns {
     /// more than chance, or there are not as many as variants.
     pub fn parse(text: &str) -> Result<Slowdowns, SlowdownsError> {
         let read: Slowdowns = toml::from_str(text)
-            .map_err(|error| SlowdownsError::Toml(error.to_string().trim_end().to_owned()))?;
+            .map_err(|error| SlowdownsError::Toml(toml_mistake(text, &error)))?;
         let wrong = |key, problem: &str| {
             let problem = problem.to_owned();
             Err(SlowdownsError::Value { key, problem })

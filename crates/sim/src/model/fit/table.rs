@@ -1,5 +1,6 @@
 //! The table of solo runs that models are fitted to, and its file format.
 
+use cosched_workload::{figure, shown};
 use serde::Deserialize;
 
 use crate::model::{self, ModelError};
@@ -95,7 +96,7 @@ impl SoloTable {
 impl Known {
     fn wrong(&self, key: &str, found: impl ToString, allowed: impl ToString) -> TableError {
         TableError::Value {
-            program: self.name.clone(),
+            program: shown(&self.name),
             key: key.to_owned(),
             found: found.to_string(),
             allowed: allowed.to_string(),
@@ -105,7 +106,7 @@ impl Known {
     /// Its traffic is relative to that of a program that has none.
     pub(super) fn without_traffic(&self, of: &str) -> TableError {
         let allowed = "a program that stands above this one and has misses of its own";
-        self.wrong("point.traffic.of", format!("'{of}'"), allowed)
+        self.wrong("point.traffic.of", format!("'{}'", shown(of)), allowed)
     }
 
     fn check(&self, cpus: u16) -> Result<(), TableError> {
@@ -124,7 +125,7 @@ impl Known {
             ("footprint_mib", self.footprint_mib),
         ];
         if let Some((key, found)) = positive.into_iter().find(|(_, value)| !is_positive(*value)) {
-            return Err(self.wrong(key, found, ABOVE_0));
+            return Err(self.wrong(key, figure(found), ABOVE_0));
         }
         if self.seconds > LONGEST_SECONDS {
             let allowed = format!("{ABOVE_0} and at most {LONGEST_SECONDS:e}");
@@ -132,7 +133,7 @@ impl Known {
         }
         let wrong = |(_, value): &(&str, f64)| *value != 0.0 && !is_positive(*value);
         if let Some((key, found)) = others.into_iter().find(wrong) {
-            return Err(self.wrong(key, found, "0 or more"));
+            return Err(self.wrong(key, figure(found), "0 or more"));
         }
         match without < self.misses_per_kilo_instruction {
             true => Err(self.wrong("misses_without_cache", without, "as many as with it at least")),
@@ -160,14 +161,14 @@ impl FitPoint {
             return Err(known.wrong(&key("threads"), self.threads, on(cpus)));
         }
         if let Some(speedup) = self.speedup.filter(|speedup| !is_positive(*speedup)) {
-            return Err(known.wrong(&key("speedup"), speedup, ABOVE_0));
+            return Err(known.wrong(&key("speedup"), figure(speedup), ABOVE_0));
         }
         if let Some(share) = self.share_of_best.filter(|share| !(*share > 0.0 && *share <= 1.0)) {
             return Err(known.wrong(&key("share_of_best"), share, "above 0 and at most 1"));
         }
         let Some(Traffic { of, share }) = &self.traffic else { return Ok(()) };
         if !is_positive(*share) {
-            return Err(known.wrong(&key("traffic.share"), share, ABOVE_0));
+            return Err(known.wrong(&key("traffic.share"), figure(*share), ABOVE_0));
         }
         if !known.has_misses() {
             let allowed = "left out, or the program given misses_per_kilo_instruction";
