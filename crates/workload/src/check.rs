@@ -81,6 +81,26 @@ fn spans_of_after(draft: &Draft<'_>) -> Vec<Range<usize>> {
     }
 }
 
+/// Where each value in a value is, by the path of its keys.
+fn spans(value: &Spanned<DeValue<'_>>) -> Vec<(String, Range<usize>)> {
+    fn collect(value: &Spanned<DeValue<'_>>, path: &str, into: &mut Vec<(String, Range<usize>)>) {
+        into.push((path.to_owned(), value.span()));
+        match value.get_ref() {
+            DeValue::Table(table) => table.iter().for_each(|(key, value)| {
+                let dot = if path.is_empty() { "" } else { "." };
+                collect(value, &format!("{path}{dot}{}", key.get_ref()), into);
+            }),
+            DeValue::Array(elements) => elements.iter().enumerate().for_each(|(i, value)| {
+                collect(value, &format!("{path}[{i}]"), into);
+            }),
+            _ => {}
+        }
+    }
+    let mut spans = Vec::new();
+    collect(value, "", &mut spans);
+    spans
+}
+
 fn given_name<'a>(draft: &'a Draft<'_>) -> Option<(&'a str, Range<usize>)> {
     let name = draft.value("name")?;
     Some((name.get_ref().as_str()?, name.span()))
@@ -114,6 +134,7 @@ fn program(
     mistakes: &Mistakes,
 ) -> ProgramSpec {
     let has_command = table.as_ref().is_none_or(|table| table.contains_key("command"));
+    let model = table.as_ref().and_then(|table| table.get("model")).map(spans);
     let mut keys = Keys::new(origin, table.unwrap_or_default(), Some(number), mistakes);
     let name = keys.take::<String>("name", "a string");
     let written = match given {
@@ -142,6 +163,7 @@ fn program(
     let places = Places {
         command: place(&command_place),
         threads: place(&wanted.as_ref().map_or(command_place.clone(), Spanned::span)),
+        model: model.into_iter().flatten().map(|(path, span)| (path, place(&span))).collect(),
     };
     let threads = wanted.and_then(|wanted| keys.checked("threads", wanted, threads));
     let table = "a table of strings, such as { OMP_PROC_BIND = \"false\" }";

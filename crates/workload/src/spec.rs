@@ -93,4 +93,21 @@ pub struct Places {
     pub command: Place,
     /// Its thread count; the command where it has none.
     pub threads: Place,
+    /// The values in its model, by the paths of their keys, such as `phase[0].serial`; the model
+    /// itself has an empty path.
+    pub model: BTreeMap<String, Place>,
+}
+
+impl Places {
+    /// The place of a key of the model, or of the closest table around it that is there.
+    pub fn in_model(&self, path: &str) -> &Place {
+        let mut path = path;
+        loop {
+            match (self.model.get(path), path.rfind(['.', '['])) {
+                (Some(place), _) => return place,
+                (None, Some(end)) => path = &path[..end],
+                (None, None) => return self.model.get("").unwrap_or(&self.command),
+            }
+        }
+    }
 }

@@ -205,11 +205,11 @@ fn errors_are_reported_before_anything_is_simulated() {
     let message = refused("[[program]]\ncommand = 'a'\n", machine);
     assert!(message.contains("jobs.toml:2:11") && message.contains("[program.model]"), "{message}");
     let message = refused(&WORKLOAD.replace("spin =", "spins ="), machine);
-    assert!(message.contains("jobs.toml:2:11") && message.contains("spins"), "{message}");
+    assert!(message.contains("jobs.toml:5:") && message.contains("spins"), "{message}");
     let message =
         refused(&WORKLOAD.replace("spin =", "startup_instructions = -1\nspin ="), machine);
     assert!(
-        message.contains("jobs.toml:2:11") && message.contains("startup_instructions is -1"),
+        message.contains("jobs.toml:5:24") && message.contains("startup_instructions is -1"),
         "{message}"
     );
     let message = refused(WORKLOAD, "--machine cray --policy gang");

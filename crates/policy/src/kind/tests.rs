@@ -12,7 +12,11 @@ fn demand(name: &str, threads: u16, misses: Option<f64>) -> Demand<'_> {
         position: Some(Position { line, column: 11 }),
         program: Some((1, Some(name.to_owned()))),
     };
-    let places = Box::leak(Box::new(Places { command: place(2), threads: place(3) }));
+    let places = Box::leak(Box::new(Places {
+        command: place(2),
+        threads: place(3),
+        model: Default::default(),
+    }));
     Demand {
         name,
         places,

@@ -157,7 +157,7 @@ fn model(spec: &ProgramSpec, table: &toml::Table, threads: u16) -> Result<Model,
         table.insert("malleable".to_owned(), true.into());
     }
     Model::read(&table, threads).map_err(|error| WorkloadError::Unusable {
-        place: spec.places.command.clone(),
+        place: spec.places.in_model(error.path()).clone(),
         what: format!("model: {}", error.to_string().trim_end()),
     })
 }

@@ -13,6 +13,7 @@
 mod script;
 
 use cosched_core::{Nanos, parse_duration};
+use cosched_workload::{brief, figure, shown};
 use serde::Deserialize;
 
 use super::pipeline::Pipeline;
@@ -24,8 +25,13 @@ pub(super) use script::ScriptWriter;
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
     /// A key is missing, unknown, or of the wrong type.
-    #[error("{0}")]
-    Toml(#[from] toml::de::Error),
+    #[error("{what}")]
+    Toml {
+        /// The path of the key, or of the table that lacks it.
+        path: String,
+        /// What is wrong with it.
+        what: String,
+    },
     /// There is nothing that it does.
     #[error(
         "phase is missing; say what the program does: a line [[program.model.phase]], and below \
@@ -42,6 +48,42 @@ pub enum ModelError {
         /// The allowed values.
         allowed: &'static str,
     },
+    /// A value of a phase makes no sense.
+    #[error("{why}")]
+    InPhase {
+        /// The path of the key.
+        path: String,
+        /// What is wrong.
+        why: Box<ModelError>,
+    },
+}
+
+impl From<toml::de::Error> for ModelError {
+    /// The error of a text that is no model at all.
+    fn from(error: toml::de::Error) -> ModelError {
+        ModelError::Toml { path: String::new(), what: brief(error.message()) }
+    }
+}
+
+impl ModelError {
+    /// The path of the key in the model; that of the table around it where it is missing.
+    pub fn path(&self) -> &str {
+        match self {
+            ModelError::NoPhase => "",
+            ModelError::Toml { path, .. } | ModelError::InPhase { path, .. } => path,
+            ModelError::Value { key, .. } => key,
+        }
+    }
+
+    /// The same error, of this phase.
+    fn of_phase(self, number: usize) -> ModelError {
+        let key = self.path().strip_prefix("phase.");
+        let path = key.map(|key| format!("phase[{number}].{key}"));
+        match path {
+            Some(path) => ModelError::InPhase { path, why: Box::new(self) },
+            None => self,
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -143,13 +185,22 @@ impl Model {
     /// # Errors
     /// When a key is missing or unknown, or a value makes no sense.
     pub fn read(table: &toml::Table, threads: u16) -> Result<Model, ModelError> {
-        let read: ModelFile =
-            table.clone().try_into().map_err(|error: toml::de::Error| {
-                match error.message().starts_with("missing field `phase`") {
-                    true => ModelError::NoPhase,
-                    false => error.into(),
+        let read: Result<ModelFile, _> = serde_path_to_error::deserialize(table.clone());
+        let read = read.map_err(|error| {
+            let message = error.inner().message();
+            match message.starts_with("missing field `phase`") {
+                true => ModelError::NoPhase,
+                false => {
+                    let path = error.path().to_string();
+                    let what = brief(message);
+                    match path.as_str() {
+                        // The model itself.
+                        "." => ModelError::Toml { path: String::new(), what },
+                        _ => ModelError::Toml { what: format!("{}: {what}", shown(&path)), path },
+                    }
                 }
-            })?;
+            }
+        })?;
         check("imbalance", read.imbalance, "from 0 to 1", |x| (0.0..=1.0).contains(&x))?;
         check("repeat", f64::from(read.repeat), "1 or more", |x| x >= 1.0)?;
         let is_empty = read.repeat > 1 && read.phase.iter().all(ModelPhase::is_empty);
@@ -163,8 +214,8 @@ impl Model {
             writer.startup(instructions)?;
         }
         let first = writer.script.len() as u32;
-        for phase in &read.phase {
-            writer.phase(phase)?;
+        for (number, phase) in read.phase.iter().enumerate() {
+            writer.phase(phase).map_err(|error| error.of_phase(number))?;
         }
         writer.repeat(first, read.repeat, 0);
         let ScriptWriter { script, mixes, barriers, queues, .. } = writer;
@@ -192,13 +243,7 @@ pub(super) fn check(
 ) -> Result<(), ModelError> {
     match right(value) {
         true => Ok(()),
-        false => {
-            let found = match value.abs() {
-                0.0 | 1e-4..1e16 => value.to_string(),
-                _ => format!("{value:e}"),
-            };
-            Err(ModelError::Value { key, found, allowed })
-        }
+        false => Err(ModelError::Value { key, found: figure(value), allowed }),
     }
 }
 
@@ -208,7 +253,7 @@ fn time(key: &'static str, text: &str) -> Result<Nanos, ModelError> {
     }
     parse_duration(text).map(Nanos::from).ok_or_else(|| ModelError::Value {
         key,
-        found: format!("\"{text}\""),
+        found: format!("\"{}\"", shown(text)),
         allowed: "a time with its unit, such as \"300us\"",
     })
 }
@@ -219,7 +264,7 @@ fn at_barrier(text: &str) -> Result<AtBarrier, ModelError> {
         "donate" => Ok(AtBarrier::Donate),
         _ => Err(ModelError::Value {
             key: "barrier",
-            found: format!("\"{text}\""),
+            found: format!("\"{}\"", shown(text)),
             allowed: "\"spin\" (as long as `spin` says, then sleep) or \"donate\"",
         }),
     }

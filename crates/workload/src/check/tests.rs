@@ -24,7 +24,7 @@ fn places(command: (usize, usize), threads: (usize, usize), name: &str) -> Place
         position: Some(Position { line, column }),
         program: Some((1, Some(name.to_owned()))),
     };
-    Places { command: place(command), threads: place(threads) }
+    Places { command: place(command), threads: place(threads), model: BTreeMap::new() }
 }
 
 fn refusal(keys: &str) -> String {
@@ -123,6 +123,19 @@ fn only_the_command_is_required() {
         model: None,
     };
     assert_eq!(program(""), expected);
+}
+
+#[test]
+fn keys_of_a_model_have_their_places() {
+    let spec = program("[program.model]\nspin = '1s'\n[[program.model.phase]]\nserial = 5\n");
+    let at = |path| spec.places.in_model(path).position.unwrap();
+    assert_eq!(at("spin"), Position { line: 4, column: 8 });
+    assert_eq!(at("phase[0].serial"), Position { line: 6, column: 10 });
+    // A key that is not there: its table.
+    assert_eq!(at("phase[0].critical.lines").line, 5);
+    assert_eq!(at("repeat").line, 3);
+    let without = program("").places;
+    assert_eq!(without.in_model("spin"), &without.command);
 }
 
 #[test]

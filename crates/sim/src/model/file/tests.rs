@@ -29,6 +29,22 @@ fn phases_become_loops_of_operations() {
 }
 
 #[test]
+fn errors_have_the_path_of_their_key() {
+    for (text, expected) in [
+        ("imbalance = 2\n[[phase]]\ninstructions = 9", "imbalance"),
+        ("[[phase]]\ninstructions = 9\n[[phase]]\ninstructions = -5", "phase[1].instructions"),
+        ("[[phase]]\ninstructions = 'x'", "phase[0].instructions"),
+        ("[[phase]]\ncritical = { sections = 1 }", "phase[0].critical"),
+        ("spin = '1s'", ""),
+        ("quux = 1\n[[phase]]\ninstructions = 9", "quux"),
+    ] {
+        let error = read(text).unwrap_err();
+        assert_eq!(error.path(), expected, "{error}");
+        assert_eq!(error.to_string().lines().count(), 1, "{error}");
+    }
+}
+
+#[test]
 fn waiting_at_barriers_can_be_set() {
     let barrier =
         |text: &str| read(&format!("{text}\n[[phase]]\ninstructions = 9")).unwrap().barrier;
