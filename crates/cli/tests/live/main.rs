@@ -41,6 +41,7 @@ mod policies;
 mod recover;
 mod recover_by_shims;
 mod rights;
+mod set_uid;
 mod shuffling;
 mod stat;
 mod streams;

@@ -20,7 +20,7 @@ use std::collections::HashSet;
 
 use cosched_core::Refusal;
 use rustix::io::Errno;
-use rustix::process::Signal;
+use rustix::process::{Signal, geteuid};
 
 use crate::cgroup::{Dir, FreezeSwitch};
 use crate::kernel::files::FileError;
@@ -233,7 +233,7 @@ impl Stopper {
     fn stop_again(&mut self, proc: &Proc) -> Result<(), Refusal> {
         for one in &mut self.stopped {
             *one = StoppedProcess::new(one.process);
-            one.process.signal(proc, Signal::STOP).map_err(refusal)?;
+            send_stop(one.process, proc)?;
         }
         Ok(())
     }
@@ -261,7 +261,7 @@ impl Stopper {
                 _ => {
                     any = true;
                     // Not noted if it got no signal: it needs none to continue.
-                    process.signal(proc, Signal::STOP).map_err(refusal)?;
+                    send_stop(process, proc)?;
                     self.stopped.push(StoppedProcess::new(process));
                     if stat.state != ProcState::Running && stat.threads > 1 {
                         stop_by_a_running_thread(process, proc);
@@ -296,6 +296,15 @@ impl Stopper {
         });
         refused.map_or(Ok(()), |errno| Err(refusal(errno)))
     }
+}
+
+/// Sends SIGSTOP, unless SIGCONT may be refused later: a set-uid program, such as `sudo`, is this
+/// user's until it makes itself another user's. A stop on its way at that moment would be for good.
+fn send_stop(process: Process, proc: &Proc) -> Result<(), Refusal> {
+    if proc.may_change_user(process.pid, geteuid().as_raw()) {
+        return Err(Refusal::NotPermitted);
+    }
+    process.signal(proc, Signal::STOP).map(|_| ()).map_err(refusal)
 }
 
 /// Whether a process is stopped by a signal; not if it has ended.

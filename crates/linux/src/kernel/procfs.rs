@@ -244,6 +244,24 @@ impl Proc {
         users.filter_map(|number| number.parse::<u32>().ok()).eq([user; 4])
     }
 
+    /// Whether a process may soon refuse the signals of this user: it executes a file that gives it
+    /// another user, or the right to become one. The kernel shows it as another user's, so that a
+    /// look at its folder is enough for most others.
+    pub(crate) fn may_change_user(&self, pid: i32, user: u32) -> bool {
+        let folder = self.folder(pid);
+        if user == 0 || folder.metadata().is_ok_and(|found| found.uid() == user) {
+            return false;
+        }
+        let status = files::read(&folder.join("status"));
+        status.is_ok_and(|status| has_more_rights(&status, user))
+    }
+
+    /// Whether a process has still to take SIGSTOP.
+    pub(crate) fn is_about_to_stop(&self, pid: i32) -> Result<bool, FileError> {
+        let status = files::read(&self.folder(pid).join("status"))?;
+        Ok(has_pending(&status, STOP))
+    }
+
     /// How often the kernel has run a thread; `None`: the thread has ended, or the kernel keeps no
     /// such account.
     pub(crate) fn runs(&self, tid: i32) -> Option<RunCount> {
@@ -286,12 +304,8 @@ impl Proc {
     /// for its end, and waits for that in an idle cgroup.
     pub(crate) fn is_ending(&self, pid: i32) -> Result<bool, FileError> {
         let status = files::read(&self.folder(pid).join("status"))?;
-        let has_kill = |field: &&str| {
-            let mask = status_field(&status, field).map(|mask| u64::from_str_radix(mask, 16));
-            mask.is_some_and(|mask| mask.is_ok_and(|mask| mask & KILL != 0))
-        };
         // Read in this order: the signal is taken before the end begins.
-        Ok(["SigPnd", "ShdPnd"].iter().any(has_kill) || self.stat(pid)?.is_ending)
+        Ok(has_pending(&status, KILL) || self.stat(pid)?.is_ending)
     }
 
     /// The words of the command that a process was started with, as far as it has not overwritten
@@ -376,6 +390,28 @@ impl Proc {
 
 /// SIGKILL in a mask of signals.
 const KILL: u64 = 1 << 8;
+/// SIGSTOP in a mask of signals.
+const STOP: u64 = 1 << 18;
+/// The right to become another user, in a mask of capabilities.
+const CAP_SETUID: u64 = 1 << 7;
+
+/// Whether a process has still to take one of these signals, by its `/proc/PID/status`.
+fn has_pending(status: &str, signals: u64) -> bool {
+    ["SigPnd", "ShdPnd"].iter().any(|field| mask(status, field) & signals != 0)
+}
+
+/// Whether a process is not of this user alone, or may become another user, by its
+/// `/proc/PID/status`.
+fn has_more_rights(status: &str, user: u32) -> bool {
+    let users = status_field(status, "Uid").unwrap_or_default().split_whitespace();
+    users.filter_map(|number| number.parse::<u32>().ok()).any(|one| one != user)
+        || mask(status, "CapPrm") & CAP_SETUID != 0
+}
+
+/// A field of `/proc/PID/status` that is a mask; zero if it is not there.
+fn mask(status: &str, field: &str) -> u64 {
+    status_field(status, field).and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or(0)
+}
 
 /// A field of `/proc/PID/status`.
 pub(crate) fn status_field<'a>(status: &'a str, name: &str) -> Option<&'a str> {

@@ -181,3 +181,27 @@ fn a_killed_process_is_ending_before_it_has_ended() {
     assert!(status(none, none), "it has taken the signal");
     assert!(proc.is_ending(9).is_err());
 }
+
+#[test]
+fn a_set_uid_program_has_more_rights_than_its_user() {
+    let status = |users: &str, rights: &str| format!("Uid:\t{users}\nCapPrm:\t{rights}\n");
+    let (none, raw, setuid) = ("0000000000000000", "0000000000002000", "0000000000000080");
+    let own = "1000\t1000\t1000\t1000";
+    assert!(!has_more_rights(&status(own, none), 1000));
+    assert!(!has_more_rights(&status(own, raw), 1000), "it cannot become another user");
+    assert!(has_more_rights(&status(own, setuid), 1000));
+    assert!(has_more_rights(&status("1000\t0\t0\t0", none), 1000));
+    assert!(has_more_rights(&status("1000\t1000\t0\t1000", none), 1000));
+}
+
+#[test]
+fn a_pending_stop_is_seen_before_it_is_taken() {
+    let (root, proc) = family(true);
+    let status = |own: &str, shared: &str| {
+        put(&root, "3/status", &format!("Name:\tx\nSigPnd:\t{own}\nShdPnd:\t{shared}\n"));
+        proc.is_about_to_stop(3).unwrap()
+    };
+    let (none, stop, kill) = ("0000000000000000", "0000000000040000", "0000000000000100");
+    assert_eq!([status(none, none), status(kill, kill)], [false, false]);
+    assert_eq!([status(stop, none), status(none, stop)], [true, true]);
+}
