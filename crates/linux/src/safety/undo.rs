@@ -27,6 +27,7 @@ mod lines;
 mod log;
 mod lost;
 mod namespace;
+mod not_restored;
 mod owed;
 mod place;
 mod record;
@@ -42,7 +43,8 @@ pub use kept::{KeptLog, folders_of_shims, has_helpers, kept_by_shims, load_left}
 pub(crate) use log::owner;
 pub use log::{Log, LogError};
 pub use lost::{LeftGroup, LostGroups, left_groups, lost_groups};
+pub use not_restored::NotRestored;
 pub use place::{is_own_folder, log_folder, log_folders, own_log_folders, possible_log_folders};
 pub use record::{CgroupKind, Move, Record};
 pub(crate) use restore::thaw;
-pub use restore::{NotRestored, Restored, restore};
+pub use restore::{Restored, restore};

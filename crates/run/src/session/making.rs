@@ -296,9 +296,13 @@ impl Session {
         };
         let mut troubles: Vec<Failure> = folder.as_ref().and_then(save).into_iter().collect();
         if let Some(first) = restored.failed.first() {
+            let next = match (first.is_for_root(), restored.failed.len()) {
+                (true, 1) => "",
+                (true, _) => "; `cosched recover` names the others",
+                (false, _) => "; `cosched recover` tries again",
+            };
             troubles.push(Failure::Broken(format!(
-                "{} original setting(s) could not be restored: {first}; `cosched recover` tries \
-                 again",
+                "{} original setting(s) could not be restored: {first}{next}",
                 restored.failed.len()
             )));
         }

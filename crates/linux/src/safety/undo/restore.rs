@@ -25,6 +25,7 @@ use rustix::process::Signal;
 use super::cgroups::{Doomed, pass_on_no_more};
 use super::changes::Changes;
 use super::journal::Journal;
+use super::not_restored::NotRestored;
 use super::owed::{Owed, ProgramUndo};
 use crate::kernel::affinity::{self, AffinityError, VisibleMask};
 use crate::kernel::clock::ticks_since_boot;
@@ -74,31 +75,6 @@ impl Restored {
         self.cgroups += more.cgroups;
         self.failed = more.failed;
     }
-}
-
-/// Something that could not be undone.
-#[derive(Debug, thiserror::Error)]
-pub enum NotRestored {
-    /// A cgroup.
-    #[error("a cgroup is left: {0}")]
-    Cgroup(#[from] FileError),
-    /// A thread's CPUs.
-    #[error("the CPUs of a thread are not restored: {0}")]
-    Mask(#[from] AffinityError),
-    /// A thread's scheduling.
-    #[error("the scheduling of a thread is not restored: {0}")]
-    Attr(#[from] SchedError),
-    /// A process that may be stopped.
-    #[error("cannot continue {process}: {errno}")]
-    Stopped {
-        /// Which.
-        process: Process,
-        /// What the kernel said.
-        errno: Errno,
-    },
-    /// A process that cannot be read, or a list of processes.
-    #[error("a process may be left stopped or changed: {0}")]
-    Unread(FileError),
 }
 
 /// Continues every program that cosched has frozen or stopped, gives all the same weight, and
@@ -198,7 +174,8 @@ impl<'a> Work<'a> {
     fn end(mut self) -> Restored {
         for failed in &self.done.failed {
             // It is tried again.
-            if let NotRestored::Stopped { process, .. } = failed {
+            use NotRestored::{OthersStopped, Stopped};
+            if let Stopped { process, .. } | OthersStopped { process } = failed {
                 self.continued.remove(process);
             }
         }
@@ -285,8 +262,8 @@ impl<'a> Work<'a> {
         }
         match process.signal(self.proc, Signal::CONT) {
             Ok(_) => self.done.continued += usize::from(stat.state == ProcState::Stopped),
-            Err(errno) if was_never_stopped(stat.state, errno) => {}
-            Err(errno) => self.done.failed.push(NotRestored::Stopped { process, errno }),
+            Err(errno) if was_never_stopped(process, stat.state, errno, self.proc) => {}
+            Err(errno) => self.done.failed.push(NotRestored::stopped(process, errno)),
         }
         // While all is undone, cosched stops no program. A process that was born since needs no
         // further round: a program that starts one after another would have such a process in every
@@ -318,7 +295,7 @@ impl<'a> Work<'a> {
         if self.hopeless.contains(&thread) {
             return false;
         }
-        let mask = restore_mask(thread, &program.masks).map_err(NotRestored::from);
+        let mask = restore_mask(thread, &program.masks);
         let attr = restore_attr(thread, &program.attrs).map_err(NotRestored::from);
         let mut busy = false;
         for (result, count) in [(mask, &mut self.done.masks), (attr, &mut self.done.attrs)] {
@@ -344,24 +321,34 @@ impl<'a> Work<'a> {
 }
 
 /// Whether cosched cannot have stopped a process that refuses SIGCONT: its user is another one
-/// since, as after `sudo`, and it refused SIGSTOP, too.
-fn was_never_stopped(state: ProcState, refused: Errno) -> bool {
-    refused == Errno::PERM && state != ProcState::Stopped
+/// since, as after `sudo`, and it refused SIGSTOP, too. A stop may have been on its way when it
+/// changed its user, and may still be.
+fn was_never_stopped(process: Process, state: ProcState, refused: Errno, proc: &Proc) -> bool {
+    refused == Errno::PERM
+        && state != ProcState::Stopped
+        && !proc.is_about_to_stop(process.pid).unwrap_or(false)
 }
 
-/// Restores a mask. Returns whether it was cosched's.
-fn restore_mask(thread: Process, changes: &Changes<CpuSet>) -> Result<bool, AffinityError> {
+/// The mask that a thread had, and its present one, if that is cosched's.
+pub(super) fn owed_mask(
+    thread: Process,
+    changes: &Changes<CpuSet>,
+) -> Result<Option<[CpuSet; 2]>, AffinityError> {
     if changes.is_empty() {
-        return Ok(false);
+        return Ok(None);
     }
     let seen = VisibleMask::of(thread.pid)?;
-    let present = seen.mask;
-    let found = changes.original(thread, present).or_else(|| {
+    let found = changes.original(thread, seen.mask).or_else(|| {
         let mut shown = changes.sets().filter(|set| seen.shows(set));
         shown.find_map(|set| changes.original(thread, set))
     });
-    let Some(found) = found else { return Ok(false) };
-    affinity::set(thread.pid, &found)?;
+    Ok(found.map(|found| [found, seen.mask]))
+}
+
+/// Restores a mask. Returns whether it was cosched's.
+fn restore_mask(thread: Process, changes: &Changes<CpuSet>) -> Result<bool, NotRestored> {
+    let Some([found, present]) = owed_mask(thread, changes)? else { return Ok(false) };
+    affinity::set(thread.pid, &found).map_err(|error| NotRestored::mask(thread, found, error))?;
     // The kernel removes CPUs that the thread's cpuset lacks: the rest may be what was there.
     Ok(affinity::get(thread.pid)? != present)
 }
@@ -420,9 +407,16 @@ mod tests {
     /// Otherwise the log would stay, and the run would end with an error.
     #[test]
     fn a_process_that_refuses_signals_and_runs_was_never_stopped() {
-        assert!(was_never_stopped(ProcState::Sleeping, Errno::PERM));
-        assert!(!was_never_stopped(ProcState::Stopped, Errno::PERM));
-        assert!(!was_never_stopped(ProcState::Sleeping, Errno::NOMEM));
+        let root = tempfile::tempdir().unwrap();
+        let (process, proc) = (Process { pid: 7, start_time: 77 }, Proc::new(root.path()));
+        let never = |state, refused: Errno| was_never_stopped(process, state, refused, &proc);
+        assert!(never(ProcState::Sleeping, Errno::PERM));
+        assert!(!never(ProcState::Stopped, Errno::PERM));
+        assert!(!never(ProcState::Sleeping, Errno::NOMEM));
+        // It changed its user while SIGSTOP was on its way.
+        std::fs::create_dir_all(proc.folder(7)).unwrap();
+        std::fs::write(proc.folder(7).join("status"), "ShdPnd:\t0000000000040000\n").unwrap();
+        assert!(!never(ProcState::Running, Errno::PERM));
     }
 
     /// Otherwise undoing would also end a stop by a parent that it has just continued.
