@@ -1,5 +1,7 @@
 //! Undoing what a killed cosched and its killed sentinel have left behind.
 
+mod other_users;
+
 use std::convert::Infallible;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -114,6 +116,7 @@ impl Recovered {
         }
         all.tell_of_late(&places, &proc);
         all.tell_of_others(&places, &proc);
+        all.tell_of_users(&proc);
         refuge::remove_left_refuges(&proc);
         all.tell_of_groups(&undo::left_groups(&proc));
         Ok(all)

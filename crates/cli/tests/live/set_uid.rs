@@ -3,11 +3,15 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use cosched_core::{Aspect, Refusal};
 use cosched_linux::kernel::affinity;
+use cosched_linux::kernel::procfs::{Proc, ProcState};
+use cosched_linux::process::tree::Process;
+use rustix::process::Signal;
 
-use super::support::{Place, STAMPS, User, copy_file, program, skip};
+use super::support::{Place, STAMPS, User, copy_file, eventually, program, skip};
 
 /// A copy of a program that has the rights of root, whichever user starts it; `None`, with a
 /// message, where there is no such thing.
@@ -52,4 +56,67 @@ fn a_set_uid_program_is_not_frozen_by_signals() {
     let mut refused = refused.map(|one| (one.what, one.why));
     let expected = (Aspect::Frozen, Refusal::NotPermitted);
     assert!(refused.any(|one| one == expected), "{:?}", result.deviations);
+}
+
+/// Where the program has another user for good, as after `sudo`.
+#[test]
+fn what_only_root_can_undo_is_named_with_the_command() {
+    let place = Place::of(User::ordinary());
+    let Some(setpriv) = set_uid(&place, "/usr/bin/setpriv") else { return };
+    let cpus = affinity::get(0).unwrap();
+    if cpus.len() < 2 {
+        return skip("one CPU cannot be narrowed");
+    }
+    let a = format!("exec {} --reuid 0 sleep 1000", setpriv.display());
+    let a = format!("until [ -s go ]; do :; done; {a}");
+    let tables = [
+        program("a", "threads = 1", &a),
+        program("b", &format!("threads = {}", cpus.len()), "while :; do :; done"),
+    ];
+    let how = "--policy gang --quantum 20ms --freezer signals --grace 10ms";
+    let cosched = place.run(&tables, how);
+    let proc = Proc::default();
+    let is_stopped = |text: &str| text.contains("\"stopped_by_signal\":true");
+    eventually("a freeze", || {
+        place.undo_logs().iter().any(|log| fs::read_to_string(log).is_ok_and(|s| is_stopped(&s)))
+    });
+    place.write("go", "go");
+    let marked = place.marked();
+    let of_root = || marked.programs().into_iter().find(|one| proc.user(one.pid) == Some(0));
+    let is_sleep = |one: &Process| proc.name(one.pid).is_ok_and(|name| name == "sleep");
+    eventually("root's program", || of_root().as_ref().is_some_and(is_sleep));
+    let process = of_root().unwrap();
+    cosched.signal(Signal::INT);
+
+    let taskset = format!("taskset -cp {cpus} {}`", process.pid);
+    let ended = cosched.ended().with(130);
+    assert!(!ended.stderr.contains("tries again"), "{}", ended.stderr);
+    ended.saying(&[&format!("`sudo {taskset}")]);
+    let again = place.cosched(&["recover"]).ended().with(1);
+    again.saying(&[&format!("`sudo {taskset}")]);
+
+    // As if cosched's stop had been on its way when the program changed its user.
+    assert_eq!(process.signal(&proc, Signal::STOP), Ok(true));
+    let is_stopped = || process.look(&proc).unwrap().state == ProcState::Stopped;
+    eventually("the stop", is_stopped);
+    let again = place.cosched(&["recover"]).ended().with(1);
+    again.saying(&[&format!("`sudo kill -CONT {}`", process.pid)]);
+    let by_root = || {
+        let mut command = Command::new(&place.executable);
+        command.arg("recover").env("XDG_RUNTIME_DIR", place.path("tmp")).output().unwrap()
+    };
+    let (bound, ended) = (affinity::get(process.pid), by_root());
+    let said = String::from_utf8(ended.stderr).unwrap();
+    for command in [&taskset, &format!("kill -CONT {}`", process.pid)] {
+        assert!(said.contains(&format!("`{command}")), "{said}");
+    }
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    assert!(is_stopped() && affinity::get(process.pid) == bound, "root trusted another user");
+
+    affinity::set(process.pid, &cpus).unwrap();
+    assert_eq!(process.signal(&proc, Signal::CONT), Ok(true));
+    eventually("its going on", || !is_stopped());
+    place.cosched(&["recover"]).ended().with(0);
+    assert_eq!(by_root().status.code(), Some(0));
+    marked.signal(process, Signal::KILL);
 }

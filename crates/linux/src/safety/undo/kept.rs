@@ -153,7 +153,7 @@ fn held_by_shims(proc: &Proc) -> impl Iterator<Item = (PathBuf, File)> {
 }
 
 /// Whether an open file is a log by its content: its name proves nothing.
-fn is_log(file: &File) -> bool {
+pub(super) fn is_log(file: &File) -> bool {
     let is_first = |one: &Record| matches!(one, Record::Boot { .. } | Record::PidNamespace { .. });
     first_records(file).iter().any(is_first)
 }
@@ -183,7 +183,7 @@ pub(super) fn descriptors(pid: i32, proc: &Proc) -> impl Iterator<Item = (PathBu
 
 /// Opens the file behind a descriptor, if only this user can have written it. A program with other
 /// permissions can have the name of a shim, and hold anything.
-fn own_file(descriptor: &Path, user: u32) -> Option<File> {
+pub(super) fn own_file(descriptor: &Path, user: u32) -> Option<File> {
     let is_own =
         |found: &fs::Metadata| found.is_file() && found.uid() == user && found.mode() & 0o022 == 0;
     // Before it is opened: at the end of a pipe that would be noticed.

@@ -30,7 +30,7 @@ pub enum NotRestored {
         /// Which.
         thread: Process,
         /// The CPUs that it had.
-        found: CpuSet,
+        found: Box<CpuSet>,
     },
     /// A thread's scheduling.
     #[error("the scheduling of a thread is not restored: {0}")]
@@ -69,7 +69,9 @@ impl NotRestored {
     /// A thread that did not get its CPUs back.
     pub(super) fn mask(thread: Process, found: CpuSet, error: AffinityError) -> NotRestored {
         match error {
-            AffinityError::NotPermitted(_) => NotRestored::OthersMask { thread, found },
+            AffinityError::NotPermitted(_) => {
+                NotRestored::OthersMask { thread, found: Box::new(found) }
+            }
             error => NotRestored::Mask(error),
         }
     }
