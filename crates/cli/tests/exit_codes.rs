@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -222,5 +223,45 @@ fn commands_that_print_nothing_need_no_standard_output() {
     for arguments in ["run --quiet -- true", "exec -- true", &manual] {
         let (code, message) = printing_to(">&-", arguments);
         assert_eq!((code, &message[..]), (Some(0), ""), "{arguments}");
+    }
+}
+
+/// Runs a shell's line that ends in a run; with a namespace of mounts, if that is `unshare`.
+fn run_by(shell: &[&str], line: &str, folder: &std::path::Path) -> (Option<i32>, String) {
+    let mut command = Command::new(shell[0]);
+    command.args(&shell[1..]).args(["-c", &format!("{line}; exec \"$0\" run -- touch \"$1\"")]);
+    command.arg(env!("CARGO_BIN_EXE_cosched")).arg(folder.join("started"));
+    command.env("XDG_RUNTIME_DIR", folder.join("run")).current_dir(folder).stdin(Stdio::null());
+    let output = command.env("XDG_CACHE_HOME", folder).output().unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn places_that_a_run_lacks_are_bad_input_with_a_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let logs = folder.path().join("run/cosched");
+    std::fs::create_dir_all(&logs).unwrap();
+    for private in [logs.parent().unwrap(), &logs] {
+        std::fs::set_permissions(private, std::fs::Permissions::from_mode(0o700)).unwrap();
+    }
+    let in_a_namespace = ["unshare", "--mount", "sh"];
+    let may_mount = Command::new("unshare").args(["--mount", "true"]).output().unwrap();
+    let read_only = "mount --bind run run && mount -o remount,bind,ro run || exit 3";
+    let lacks: [(&[&str], &str, &str); 5] = [
+        (&["sh"], "mkdir gone && cd gone && rmdir ../gone", "as by `cd ~`"),
+        (&["sh"], "ulimit -f 0", "`ulimit -f unlimited`"),
+        (&in_a_namespace, read_only, "set XDG_RUNTIME_DIR to"),
+        (&in_a_namespace, "umount -R -l /proc", "mount -t proc proc /proc"),
+        (&in_a_namespace, "umount -R -l /sys", "mount -t sysfs sysfs /sys"),
+    ];
+    for (shell, line, remedy) in lacks {
+        if shell[0] == "unshare" && !may_mount.status.success() {
+            eprintln!("skipped: this user may not unmount: {line}");
+            continue;
+        }
+        let (code, said) = run_by(shell, line, folder.path());
+        assert_eq!(code, Some(2), "{line}: {said}");
+        assert!(said.contains(remedy), "{line}: {said}");
+        assert!(!folder.path().join("started").exists(), "{line}: {said}");
     }
 }

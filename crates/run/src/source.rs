@@ -12,7 +12,7 @@ use cosched_workload::input;
 use cosched_workload::{Reading, SEPARATOR, Workload, WorkloadError, shown, split_commands};
 
 use crate::session::Session;
-use crate::ui::failure::Failure;
+use crate::ui::failure::{Failure, current_folder};
 pub use mistakes::{check_launcher, check_one_program};
 pub use needs::{Needs, Runs, model_on};
 
@@ -52,7 +52,7 @@ pub fn utf8_arguments(arguments: impl Iterator<Item = OsString>) -> Result<Vec<S
 /// # Errors
 /// When the programs cannot be read, or have mistakes: all of these.
 pub fn workload(source: &Source, needs: Needs<'_>) -> Result<Workload, Failure> {
-    let here = here()?;
+    let here = current_folder()?;
     let reading = match (&source.workload, source.programs.is_empty(), source.commands.is_empty()) {
         (Some(path), ..) => match load(path, &here) {
             Err(error) => {
@@ -111,12 +111,7 @@ pub fn simulated(file: Option<&Path>, machine: &Session) -> Result<Workload, Fai
                 .to_owned(),
         )
     })?;
-    Needs::Models(machine).checked(load(file, &here()?).map_err(Failure::input)?)
-}
-
-fn here() -> Result<PathBuf, Failure> {
-    std::env::current_dir()
-        .map_err(|error| Failure::Input(format!("the current directory cannot be found: {error}")))
+    Needs::Models(machine).checked(load(file, &current_folder()?).map_err(Failure::input)?)
 }
 
 /// A file's programs start in its folder. Standard input has none, nor has what a shell hands over

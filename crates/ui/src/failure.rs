@@ -2,7 +2,7 @@
 //! docs/safety.md.
 
 use std::io::{self, ErrorKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use cosched_core::engine::outcome::Ended;
@@ -25,8 +25,21 @@ pub fn exit_codes() -> String {
     format!("Exit codes:\n{}", lines.join("\n"))
 }
 
+/// The folder in which cosched was started.
+///
+/// # Errors
+/// When it was removed, or may not be entered.
+pub fn current_folder() -> Result<PathBuf, Failure> {
+    std::env::current_dir().map_err(|error| {
+        Failure::Input(format!(
+            "the current directory cannot be found: {error}; change to another one, as by `cd ~`"
+        ))
+    })
+}
+
 /// Limits of a process or a user, of which the kernel tells only a number.
-const LIMITS: [(&str, &str); 3] = [
+const LIMITS: [(&str, &str); 4] = [
+    ("(os error 27)", NO_FILE_SIZE),
     (NO_FILE, "raise the limit of open files: `ulimit -n 1024`"),
     (NO_PROCESS, NO_MEMORY),
     (
@@ -36,6 +49,7 @@ const LIMITS: [(&str, &str); 3] = [
     ),
 ];
 
+const NO_FILE_SIZE: &str = "raise the limit of file sizes: `ulimit -f unlimited`";
 const NO_FILE: &str = "(os error 24)";
 /// No run of a single program needs fewer open files. Where the hard limit is lower, nothing was
 /// started.
@@ -74,7 +88,7 @@ impl Failure {
     /// the way.
     pub fn unwritable(place: &Path, error: &io::Error, remedy: &str) -> Failure {
         let remedy = match error.kind() {
-            ErrorKind::FileTooLarge => "raise the limit of file sizes: `ulimit -f unlimited`",
+            ErrorKind::FileTooLarge => NO_FILE_SIZE,
             ErrorKind::NotFound => &format!("make the folder, or {remedy}"),
             _ => remedy,
         };
@@ -198,6 +212,7 @@ mod tests {
         assert!(said(24).ends_with("`ulimit -n 1024`"), "{}", said(24));
         assert!(said(11).contains("`ulimit -u`"), "{}", said(11));
         assert!(under(11, true).contains("`ulimit -v"), "{}", under(11, true));
+        assert!(said(27).ends_with("`ulimit -f unlimited`"), "{}", said(27));
         assert!(said(5).ends_with("(os error 5)"), "{}", said(5));
     }
 }

@@ -28,7 +28,7 @@ use crate::session::{Origins, Request, Session};
 use crate::source::{check_launcher, check_one_program};
 use crate::store::Store;
 use crate::ui::Talk;
-use crate::ui::failure::{Failure, exit_code, exit_code_of};
+use crate::ui::failure::{Failure, current_folder, exit_code, exit_code_of};
 
 /// What to start, and how.
 #[derive(Debug, Args)]
@@ -47,9 +47,7 @@ pub(crate) struct ExecArgs {
 pub(crate) fn exec(args: &ExecArgs) -> Result<ExitCode, Failure> {
     let how = args.place.how("run a program in the foreground")?;
     let how = How { waiting: args.waiting.barrier, ..how };
-    let here = std::env::current_dir().map_err(|error| {
-        Failure::Input(format!("the current directory cannot be found: {error}"))
-    })?;
+    let here = current_folder()?;
     check_one_program("exec", &args.command, &here)?;
     let workload =
         Workload::from_commands(vec![args.command.clone()], &here).map_err(Failure::input)?;

@@ -84,7 +84,7 @@ pub(crate) struct StatArgs {
 impl StatArgs {
     /// The groups of CPUs that are counted separately; none where there is only one of anything.
     fn groups(&self) -> Result<Vec<CpuSet>, Failure> {
-        let topology = Sys::default().topology().map_err(Failure::broken)?;
+        let topology = Sys::default().topology().map_err(Failure::input)?;
         let said = self.groups.clone().or(self.group_by.map(Sockets::By));
         if let Some(said) = &said {
             said.check(&topology, &topology.all()).map_err(Failure::input)?;

@@ -17,6 +17,7 @@ mod state_reader;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -83,7 +84,11 @@ impl Proc {
     pub fn own() -> Result<Proc, FileError> {
         let proc = Proc::default();
         let link = proc.root.join("self");
-        let found = fs::read_link(&link).map_err(|error| FileError::io("read", &link, error))?;
+        let missing = |error: io::Error| {
+            let text = format!("{error} (remedy: mount -t proc proc /proc)");
+            FileError::io("read", &link, io::Error::new(error.kind(), text))
+        };
+        let found = fs::read_link(&link).map_err(missing)?;
         if found == Path::new(&std::process::id().to_string()) {
             return Ok(proc);
         }

@@ -54,7 +54,7 @@ pub enum TopologyError {
     #[error("{path}: {error}", path = .0.display(), error = .1)]
     List(PathBuf, #[source] CpuListError),
     /// No CPU was found.
-    #[error("{} shows no CPU; is sysfs mounted?", .0.display())]
+    #[error("{} shows no CPU; `mount -t sysfs sysfs /sys` mounts sysfs", .0.display())]
     NoCpu(PathBuf),
 }
 
@@ -78,7 +78,7 @@ impl Sys {
         if let Some(set) = list(&folder.join("online"))? {
             return Ok(set);
         }
-        let numbers = files::numbered(&folder, "cpu")?;
+        let numbers = files::unless_gone(files::numbered(&folder, "cpu"))?.unwrap_or_default();
         match numbers.last() {
             None => Err(TopologyError::NoCpu(folder)),
             Some(&last) if last >= MAX_CPUS => {

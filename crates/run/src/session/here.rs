@@ -64,7 +64,7 @@ impl Session {
     /// When the kernel's files cannot be read.
     pub fn here() -> Result<Session, Failure> {
         let (proc, sys) = (Proc::own().map_err(Failure::input)?, Sys::default());
-        let topology = sys.topology().map_err(Failure::broken)?;
+        let topology = sys.topology().map_err(Failure::input)?;
         let usable = Usable::find(&topology, &proc).map_err(Failure::broken)?;
         let description = MachineDescription {
             cpus: usable.cpus.len(),

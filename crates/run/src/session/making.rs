@@ -217,6 +217,7 @@ impl Session {
         let unmark = || mark.iter().for_each(RunMark::remove);
         let machine =
             Linux::new(config).inspect_err(|_| unmark()).map_err(|error| match error {
+                MachineError::Log(ref log) if !log.is_full() => Failure::input(error),
                 MachineError::Files(_)
                 | MachineError::Held { .. }
                 | MachineError::Claimed { .. }

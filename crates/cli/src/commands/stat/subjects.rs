@@ -18,7 +18,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
 use crate::how::check::twice;
 use crate::source::{check_launcher, check_one_program};
-use crate::ui::failure::{Failure, exit_code_of};
+use crate::ui::failure::{Failure, current_folder, exit_code_of};
 
 /// The processes to watch, checked before any of them is watched.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl<'a> StatTarget<'a> {
                 pids.iter().map(named).collect::<Result<_, Failure>>()?,
             ));
         }
-        let here = std::env::current_dir().map_err(Failure::input)?;
+        let here = current_folder()?;
         check_one_program("stat", command, &here)?;
         let workload =
             Workload::from_commands(vec![command.to_vec()], &here).map_err(Failure::input)?;

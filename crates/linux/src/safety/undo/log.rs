@@ -34,9 +34,12 @@ const FIRST_LINE: u64 = 4096;
 /// Another try at a file comes after this many bytes of lines in memory.
 const WORTH_A_TRY: u64 = 4096;
 
+/// What was tried if there is no log yet.
+const BEGIN: &str = "begin";
+
 /// Why the log cannot be written or read.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {action} the undo log {}: {source}", path.display())]
+#[error("cannot {action} the undo log {}: {source}{}", path.display(), self.remedy())]
 pub struct LogError {
     pub(super) action: &'static str,
     pub(super) path: PathBuf,
@@ -44,6 +47,21 @@ pub struct LogError {
 }
 
 impl LogError {
+    /// Whether there is no room for it: that may change at any moment.
+    pub fn is_full(&self) -> bool {
+        matches!(self.source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    }
+
+    fn remedy(&self) -> &'static str {
+        let refused = [libc::EROFS, libc::EACCES, libc::EPERM, libc::ENOENT, libc::ENOTDIR];
+        match self.source.raw_os_error() {
+            Some(errno) if self.action == BEGIN && refused.contains(&errno) => {
+                "; set XDG_RUNTIME_DIR to a folder of your own"
+            }
+            _ => "",
+        }
+    }
+
     /// Whether the file was removed.
     pub fn is_gone(&self) -> bool {
         let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
@@ -84,7 +102,7 @@ impl Log {
     /// When the file cannot be made in `folder`, normally [`log_folder`](super::log_folder).
     pub fn create(folder: &Path, proc: &Proc) -> Result<Log, LogError> {
         let pid = std::process::id() as i32;
-        let error = |source| LogError { action: "begin", path: folder.to_owned(), source };
+        let error = |source| LogError { action: BEGIN, path: folder.to_owned(), source };
         let owner = Process::find(proc, pid).map_err(|e| error(io::Error::other(e)))?;
         let id = boot_id(proc).map_err(error)?;
         let memory = memfd_create("undo", MemfdFlags::CLOEXEC).map_err(|e| error(e.into()))?;

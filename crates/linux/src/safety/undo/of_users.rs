@@ -77,7 +77,7 @@ pub fn left_of_users(proc: &Proc) -> Vec<LeftOfUser> {
 }
 
 fn of_process(one: Process, program: &ProgramUndo, user: u32, proc: &Proc) -> Vec<NotRestored> {
-    let rights = Rights::of(one.pid, user, proc);
+    let rights = UsersRights::of(one.pid, user, proc);
     let mut left = Vec::new();
     let is_stopped = || one.look(proc).is_some_and(|stat| stat.state == ProcState::Stopped);
     if program.stopped_by_signal && !rights.may_signal && is_stopped() {
@@ -97,25 +97,25 @@ fn of_process(one: Process, program: &ProgramUndo, user: u32, proc: &Proc) -> Ve
 
 /// What a user without privileges may do to a process, by the kernel's rules.
 #[derive(Debug, PartialEq)]
-struct Rights {
+struct UsersRights {
     may_signal: bool,
     may_bind: bool,
 }
 
-impl Rights {
-    fn of(pid: i32, user: u32, proc: &Proc) -> Rights {
+impl UsersRights {
+    fn of(pid: i32, user: u32, proc: &Proc) -> UsersRights {
         let status = files::read(&proc.folder(pid).join("status")).unwrap_or_default();
-        Rights::by(&status, user)
+        UsersRights::by(&status, user)
     }
 
-    fn by(status: &str, user: u32) -> Rights {
+    fn by(status: &str, user: u32) -> UsersRights {
         let users = status_field(status, "Uid").unwrap_or_default().split_whitespace();
         let users: Vec<u32> = users.filter_map(|number| number.parse().ok()).collect();
         // A process that has ended needs nothing.
         let [real, effective, saved, _] = users[..] else {
-            return Rights { may_signal: true, may_bind: true };
+            return UsersRights { may_signal: true, may_bind: true };
         };
-        Rights {
+        UsersRights {
             may_signal: [real, saved].contains(&user),
             may_bind: [real, effective].contains(&user),
         }
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn a_user_may_change_what_is_still_the_users_own() {
         let may = |users: &str| {
-            let rights = Rights::by(&format!("Uid:\t{users}\n"), 1000);
+            let rights = UsersRights::by(&format!("Uid:\t{users}\n"), 1000);
             (rights.may_signal, rights.may_bind)
         };
         assert_eq!(may("1000\t1000\t1000\t1000"), (true, true));
@@ -137,6 +137,6 @@ mod tests {
         assert_eq!(may("0\t0\t1000\t0"), (true, false));
         assert_eq!(may("0\t1000\t0\t1000"), (false, true));
         assert_eq!(may("0\t0\t0\t0"), (false, false));
-        assert_eq!(Rights::by("", 1000), Rights { may_signal: true, may_bind: true });
+        assert_eq!(UsersRights::by("", 1000), UsersRights { may_signal: true, may_bind: true });
     }
 }
