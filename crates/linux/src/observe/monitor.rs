@@ -25,6 +25,7 @@ mod record;
 pub mod sampled;
 #[cfg(test)]
 mod tests;
+mod unseen;
 
 use cosched_core::{CpuSet, Nanos};
 
@@ -232,8 +233,9 @@ impl Monitor {
     /// Stops observing a program. (In the kernel its threads stay members until they end, or
     /// cosched does.)
     pub fn forget(&mut self, program: u32) {
-        if let Monitor::Sampled(sampled) = self {
-            sampled.forget(program);
+        match self {
+            Monitor::Kernel(kernel) => kernel.forget(program),
+            Monitor::Sampled(sampled) => sampled.forget(program),
         }
     }
 

@@ -14,6 +14,7 @@ use cosched_core::CpuSet;
 
 use super::ThreadUse;
 use super::record::{RECORDS, Records};
+use super::unseen::UnseenThreads;
 pub use crate::kernel::bpf::Unavailable;
 use crate::kernel::bpf::{BpfPrograms, Object};
 use crate::kernel::clock;
@@ -49,6 +50,7 @@ pub struct KernelMonitor {
     proc: Proc,
     /// For each record, when the last reported thread ended.
     reported: Vec<u64>,
+    unseen: UnseenThreads,
     /// A clock on each CPU, while ticks are counted.
     clocks: Vec<PerfEventLinkId>,
 }
@@ -71,7 +73,8 @@ impl KernelMonitor {
         let records =
             Records::map(programs.map("records").fd().as_fd()).map_err(io::Error::from)?;
         let reported = vec![0; RECORDS];
-        Ok(KernelMonitor { programs, records, proc: proc.clone(), reported, clocks: Vec::new() })
+        let (proc, unseen, clocks) = (proc.clone(), UnseenThreads::default(), Vec::new());
+        Ok(KernelMonitor { programs, records, proc, reported, unseen, clocks })
     }
 
     pub(super) fn count_ticks(&mut self, enabled: bool) -> Result<(), Unavailable> {
@@ -106,7 +109,12 @@ impl KernelMonitor {
     }
 
     pub(super) fn add(&mut self, program: u32, process: i32) -> Result<(), FileError> {
-        self.programs.join(&self.proc, process, [program, NOT_YET])
+        self.programs.join(&self.proc, process, [program, NOT_YET])?;
+        self.unseen.add(program, process, &self.proc)
+    }
+
+    pub(super) fn forget(&mut self, program: u32) {
+        self.unseen.forget(program);
     }
 
     pub(super) fn read(&mut self, into: &mut Vec<ThreadUse>) -> Result<(), FileError> {
@@ -131,6 +139,7 @@ impl KernelMonitor {
                 returned.push(slot, 0).map_err(failed)?;
             }
         }
+        self.unseen.report(into, self.lost() > 0, &self.proc);
         Ok(())
     }
 

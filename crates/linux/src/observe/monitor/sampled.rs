@@ -207,7 +207,7 @@ impl Sampled {
     }
 }
 
-fn thread_folder(proc: &Proc, process: i32, thread: i32) -> PathBuf {
+pub(super) fn thread_folder(proc: &Proc, process: i32, thread: i32) -> PathBuf {
     proc.folder(process).join(format!("task/{thread}"))
 }
 
@@ -298,7 +298,7 @@ impl ObservedThread {
 }
 
 /// The activity of a thread, by the system call that it is in.
-fn activity(path: &Path) -> Result<ThreadActivity, FileError> {
+pub(super) fn activity(path: &Path) -> Result<ThreadActivity, FileError> {
     let text = files::read(path)?;
     let mut words = text.split_whitespace();
     let first = words.next().unwrap_or_default();

@@ -275,3 +275,31 @@ fn threads_without_room_are_reported_and_get_it_later() {
     assert!(threads.iter().any(|thread| thread.program == 2), "{threads:?}");
     assert!(monitor.lost() >= lost);
 }
+
+/// Its records are made at switches, and a thread that sleeps has none.
+#[test]
+fn a_process_that_only_sleeps_has_an_idle_thread_in_the_kernel() {
+    let Some(mut monitor) = in_the_kernel() else { return };
+    let shell = Shell::waiting("");
+    let is_asleep = || {
+        let stat = Proc::default().stat(shell.pid());
+        stat.is_ok_and(|stat| stat.state == ProcState::Sleeping)
+    };
+    while !is_asleep() {
+        thread::yield_now();
+    }
+    monitor.add(3, shell.pid()).unwrap();
+    let (mut intervals, mut reading) = (interval::Intervals::default(), Vec::new());
+    let mut next = |monitor: &mut Monitor, began| {
+        monitor.read(&mut reading).unwrap();
+        interval::by_program(&intervals.next(&reading, began))[&3]
+    };
+    next(&mut monitor, Nanos::ZERO);
+    let began = Nanos(crate::kernel::clock::monotonic());
+    let program = next(&mut monitor, began);
+    assert_eq!((program.threads, program.idle), (1, 1));
+    let mut shell = shell;
+    shell.runs();
+    let ended = next(&mut monitor, Nanos::ZERO);
+    assert_eq!((ended.threads, ended.idle), (1, 0), "its end is told once, by its record");
+}
