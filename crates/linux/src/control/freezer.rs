@@ -108,6 +108,14 @@ impl Freezer {
         }
     }
 
+    /// The processes that a thaw could not continue.
+    pub(crate) fn left_stopped(&self) -> Vec<Process> {
+        match self {
+            Freezer::Cgroup(_) => Vec::new(),
+            Freezer::Signals(stopper) => stopper.stopped.iter().map(|one| one.process).collect(),
+        }
+    }
+
     /// Closes the files with which it checks whether threads have stopped: undoing needs some.
     pub(crate) fn close_readers(&mut self) {
         if let Freezer::Signals(stopper) = self {

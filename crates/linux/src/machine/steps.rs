@@ -15,6 +15,7 @@ use super::stops::{note_continued, note_stopped};
 use super::{Linux, MachineError, Origin, key};
 use crate::control::pinning::refusal;
 use crate::hook::HookServer;
+use crate::kernel::remedy::as_typed;
 use crate::kernel::signals;
 use crate::observe::counters::{Counters, Events};
 use crate::process::helper::HelperError;
@@ -171,10 +172,30 @@ impl Linux {
     fn thaw_since(&mut self, live: &mut Live, at: Nanos) {
         if let Err(why) = live.freezer.thaw(&self.proc) {
             self.tell(Happening::Refused(live.id, Aspect::Running, why));
+            self.tell_of_stopped(live, why);
         }
         live.state = ExecutionState::Running;
         live.frozen.end(at);
         self.queue.push(Event { at, what: Happening::Thawed(live.id) });
+    }
+
+    /// Says once how to continue what only root can continue: the program may wait for it.
+    fn tell_of_stopped(&self, live: &mut Live, why: Refusal) {
+        let lack = (Aspect::Running, why);
+        if why != Refusal::NotPermitted || live.lacks.contains(&lack) {
+            return;
+        }
+        live.lacks.push(lack);
+        for process in live.freezer.left_stopped() {
+            let remedy = as_typed(&format!("sudo kill -CONT {}", process.pid));
+            self.note_error(
+                live.id,
+                format!(
+                    "has a process that stays stopped, since it is another user's by now; \
+                     `{remedy}` continues it"
+                ),
+            );
+        }
     }
 
     /// cosched was stopped, and since then the sentinel has thawed every program and evened out

@@ -190,8 +190,10 @@ fn a_process_that_could_not_be_continued_is_tried_again() {
     spoil();
     assert_eq!(freezer.thaw(&stage.proc), Err(Refusal::NotSupported));
     assert_eq!(freezer.thaw_rest(&stage.proc), Err(Refusal::NotSupported));
+    assert_eq!(freezer.left_stopped(), [Process { pid: main, start_time: 77 }]);
     mend();
     assert_eq!(freezer.thaw_rest(&stage.proc), Ok(()));
+    assert_eq!(freezer.left_stopped(), []);
     eventually_stopped(main, false);
 
     stage.says(main, main, 'S');
