@@ -12,7 +12,7 @@ pub(super) enum MonitorState {
     #[default]
     Closed,
     Opening(Receiver<Monitor>),
-    Open(Monitor),
+    Open(Box<Monitor>),
 }
 
 impl MonitorState {
@@ -26,7 +26,7 @@ impl MonitorState {
                 background::spawn("observe", move || _ = done.send(Monitor::open(&own).0));
             *self = match spawned {
                 Ok(_) => MonitorState::Opening(opened),
-                Err(_) => MonitorState::Open(Monitor::open(proc).0),
+                Err(_) => MonitorState::Open(Box::new(Monitor::open(proc).0)),
             };
         }
         if let MonitorState::Opening(opened) = self {
@@ -35,9 +35,11 @@ impl MonitorState {
                 false => opened.try_recv(),
             };
             *self = match received {
-                Ok(monitor) => MonitorState::Open(monitor),
+                Ok(monitor) => MonitorState::Open(Box::new(monitor)),
                 Err(TryRecvError::Empty) => return None,
-                Err(TryRecvError::Disconnected) => MonitorState::Open(Monitor::sampled(proc)),
+                Err(TryRecvError::Disconnected) => {
+                    MonitorState::Open(Box::new(Monitor::sampled(proc)))
+                }
             };
         }
         match self {

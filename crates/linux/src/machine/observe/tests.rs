@@ -63,11 +63,12 @@ fn a_thread_that_ended_during_another_read_is_not_lost() {
 #[test]
 fn ticks_are_counted_only_while_they_are_requested() {
     let a = ProgramId::first(0);
-    let source = MonitorState::Open(Monitor::sampled(&Proc::default()));
+    let source = MonitorState::Open(Box::new(Monitor::sampled(&Proc::default())));
     let mut observer = Observer { source, ..Observer::new(Proc::default()) };
-    let counts = |observer: &Observer| match &observer.source {
-        MonitorState::Open(Monitor::Sampled(sampled)) => sampled.ticks,
-        _ => unreachable!(),
+    let counts = |observer: &Observer| {
+        let MonitorState::Open(monitor) = &observer.source else { unreachable!() };
+        let Monitor::Sampled(sampled) = &**monitor else { unreachable!() };
+        sampled.ticks
     };
     for is_requested in [true, false, true, false] {
         let measures =
