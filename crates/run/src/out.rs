@@ -25,7 +25,7 @@ use tempfile::TempDir;
 use crate::ui::failure::Failure;
 pub(crate) use inner::for_others;
 pub(crate) use mark::RunMark;
-pub use replace::replace;
+pub(crate) use replace::{TakenFolder, replace};
 
 pub(crate) const RESULT: &str = "run.json";
 /// The name of a page beside the result.

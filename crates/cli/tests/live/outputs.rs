@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use rustix::fs::{FlockOperation, flock};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -142,6 +143,21 @@ fn force_replaces_what_a_killed_run_left() {
     assert_eq!(place.read("out/a.stdout"), "out\n");
     let mut files = std::fs::read_dir(place.path("out")).unwrap().map(|file| file.unwrap().path());
     assert!(files.all(|file| !file.ends_with(".cosched-run")));
+}
+
+/// Another `--force` has the folder, and its run is not marked yet: it is still checking.
+#[test]
+fn force_removes_nothing_while_another_has_the_folder() {
+    let place = Place::new();
+    let again = |option: &str| place.run(&talkative(), option).ended();
+    again("").with(0);
+    let kept = place.read("out/run.json");
+    let held = std::fs::File::open(place.path("out")).unwrap();
+    flock(&held, FlockOperation::NonBlockingLockExclusive).unwrap();
+    again("--force").with(2).saying(&["another cosched is running programs there"]);
+    assert_eq!((place.read("out/run.json"), place.read("out/a.stdout")), (kept, "a out\n".into()));
+    drop(held);
+    again("--force").with(0);
 }
 
 /// Programs of a killed cosched run on, and so may their children after a run.

@@ -20,6 +20,8 @@ use crate::ui::failure::Failure;
 /// For a user who finds the file.
 const FIRST_LINE: &str =
     "cosched runs these programs, or was killed; `cosched run --force` replaces their outputs:";
+/// Why a folder is refused in which another run is in progress.
+pub(super) const TAKEN: &str = "another cosched is running programs there; choose another folder";
 /// The names of the most programs fit.
 const MAX_BYTES: u64 = 1 << 20;
 pub(super) const FLAGS: OFlags = OFlags::from_bits_retain(
@@ -53,8 +55,7 @@ impl RunMark {
             Err(_) => return Ok(None),
         };
         if is_locked(&file) {
-            let what = "another cosched is running programs there; choose another folder";
-            return Err(refused(&folder.shown, what));
+            return Err(refused(&folder.shown, TAKEN));
         }
         let mut file = File::from(file);
         // Another file may have got this name meanwhile.
@@ -79,23 +80,23 @@ impl RunMark {
     }
 }
 
-/// The programs of a killed run with outputs in the folder; or why these must not be touched.
-pub(super) fn programs(folder: &File) -> Result<Option<Vec<String>>, String> {
-    let Ok(file) = openat(folder, NAME, OFlags::RDONLY | FLAGS, Mode::empty()) else {
-        return Ok(None);
-    };
+/// Whether a run has marked the folder, and has not ended.
+pub(super) fn is_in_progress(folder: &File) -> bool {
+    openat(folder, NAME, OFlags::RDONLY | FLAGS, Mode::empty()).is_ok_and(is_locked)
+}
+
+/// The programs of a killed run with outputs in the folder.
+pub(super) fn programs(folder: &File) -> Option<Vec<String>> {
+    let file = openat(folder, NAME, OFlags::RDONLY | FLAGS, Mode::empty()).ok()?;
     // In a folder of all users, another one could name files that are none of ours.
     if fstat(&file).is_ok_and(|found| found.st_uid != rustix::process::geteuid().as_raw()) {
-        return Ok(None);
-    }
-    if is_locked(&file) {
-        return Err("another cosched is running programs there".to_owned());
+        return None;
     }
     let mut text = String::new();
     let read = File::from(file).take(MAX_BYTES).read_to_string(&mut text);
     let mut lines = text.lines().map(str::to_owned);
     let is_ours = read.is_ok() && lines.next().is_some_and(|line| line == FIRST_LINE);
-    Ok(is_ours.then(|| lines.collect()))
+    is_ours.then(|| lines.collect())
 }
 
 /// Whether a file is empty and has this name alone, or is left of a killed run.
@@ -115,6 +116,12 @@ fn is_new_or_ours(file: &mut File) -> bool {
 /// nothing.
 fn is_locked(file: impl AsFd) -> bool {
     flock(file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK)
+}
+
+/// Leaves the file as a killed run of this program does.
+#[cfg(test)]
+pub(super) fn leave(out: &Path, program: &str) {
+    std::fs::write(out.join(NAME), format!("{FIRST_LINE}\n{program}\n")).unwrap();
 }
 
 #[cfg(test)]

@@ -7,6 +7,11 @@
 //!
 //! The folder is held open from the first look to the last file, and no link is followed: neither
 //! the folder nor a file in it may be one.
+//!
+//! Two commands at once must not both look before either removes: the second would remove outputs
+//! of the first one's programs. Therefore a lock on the folder is taken before the first look. The
+//! lock is the kernel's, and is gone as soon as the process is. Its holder keeps it for the whole
+//! run, since a folder may not take the [file](super::mark) that marks a run in progress.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -21,10 +26,12 @@ use cosched_results::result::{MAX_BYTES, RunResult};
 use cosched_results::whole_file;
 use cosched_workload::input;
 use cosched_workload::shown;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, open, openat, statat, unlinkat};
+use rustix::fs::{
+    AtFlags, FileType, FlockOperation, Mode, OFlags, flock, open, openat, statat, unlinkat,
+};
 use rustix::io::Errno;
 
-use super::{RESULT, mark, output, own_path, refused};
+use super::{RESULT, make, mark, output, own_path, refused};
 use crate::ui::failure::Failure;
 
 /// What `report` and `trace` make beside the result.
@@ -34,26 +41,18 @@ const FIRST_BYTES: u64 = 4096;
 /// The most processes that a message names.
 const MOST_NAMED: usize = 8;
 
-/// Removes the files of an earlier run; does nothing where there is no folder, or an empty one.
+/// A folder that no other `--force` looks at as long as this is held.
+#[derive(Debug)]
+pub(crate) struct TakenFolder(File);
+
+/// Removes the files of an earlier run, if there are any. Makes the folder, if it is not there. The
+/// caller holds the claim until its own run has ended.
 ///
 /// # Errors
-/// When the folder is a link, holds anything that no run has written, or has outputs that processes
-/// still write. Nothing is removed then.
-pub fn replace(out: &Path) -> Result<(), Failure> {
-    // With a slash at its end, a link would be followed.
-    let name: PathBuf = out.components().collect();
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let folder = match open(&name, flags, Mode::empty()) {
-        Ok(folder) => File::from(folder),
-        Err(Errno::NOENT) => return Ok(()),
-        Err(Errno::LOOP | Errno::NOTDIR) => {
-            return Err(refused(
-                out,
-                "it is a link, or no folder: --force removes nothing there; name the folder itself",
-            ));
-        }
-        Err(error) => return Err(refused(out, &io::Error::from(error).to_string())),
-    };
+/// When the folder is a link, is another run's, holds anything that no run has written, or has
+/// outputs that processes still write. Nothing is removed then.
+pub(crate) fn replace(out: &Path) -> Result<TakenFolder, Failure> {
+    let TakenFolder(folder) = claim(out)?;
     let files = files(out, &folder)?;
     // The file that says which run made the folder goes last: without it, the folder would be
     // refused the next time.
@@ -66,7 +65,37 @@ pub fn replace(out: &Path) -> Result<(), Failure> {
             refused(out, &format!("{file} cannot be removed: {error}; choose another folder"))
         })?;
     }
-    Ok(())
+    Ok(TakenFolder(folder))
+}
+
+/// Takes the folder, unless another run has it.
+fn claim(out: &Path) -> Result<TakenFolder, Failure> {
+    // With a slash at its end, a link would be followed.
+    let name: PathBuf = out.components().collect();
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = match open(&name, flags, Mode::empty()) {
+        Err(Errno::NOENT) => {
+            make(out)?;
+            open(&name, flags, Mode::empty())
+        }
+        opened => opened,
+    };
+    let folder = match opened {
+        Ok(folder) => File::from(folder),
+        Err(Errno::LOOP | Errno::NOTDIR) => {
+            return Err(refused(
+                out,
+                "it is a link, or no folder: --force removes nothing there; name the folder itself",
+            ));
+        }
+        Err(error) => return Err(refused(out, &io::Error::from(error).to_string())),
+    };
+    // Some file systems over a network lock no folders.
+    let is_taken = flock(&folder, FlockOperation::NonBlockingLockExclusive);
+    if is_taken == Err(Errno::WOULDBLOCK) || mark::is_in_progress(&folder) {
+        return Err(refused(out, mark::TAKEN));
+    }
+    Ok(TakenFolder(folder))
 }
 
 /// The files in the folder, all of which a run wrote.
@@ -160,7 +189,7 @@ fn programs(folder: &File) -> Result<Vec<String>, String> {
     let file = match openat(folder, RESULT, OFlags::RDONLY | mark::FLAGS, Mode::empty()) {
         Ok(file) => File::from(file),
         Err(Errno::NOENT) => {
-            return mark::programs(folder)?.ok_or_else(|| format!("there is no {RESULT}"));
+            return mark::programs(folder).ok_or_else(|| format!("there is no {RESULT}"));
         }
         Err(error) => return Err(format!("{RESULT} cannot be read: {}", io::Error::from(error))),
     };
@@ -172,4 +201,78 @@ fn programs(folder: &File) -> Result<Vec<String>, String> {
     let result = RunResult::read(&text, Path::new(RESULT));
     let result = result.map_err(|_| format!("{RESULT} is no result of a run"))?;
     Ok(result.programs.into_iter().map(|program| program.name).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::Barrier;
+    use std::thread;
+
+    use tempfile::TempDir;
+
+    use super::super::Folder;
+    use super::super::mark::RunMark;
+    use super::*;
+
+    const OUTPUT: &str = "a.stdout";
+
+    /// A folder as a killed run of the program `a` leaves it.
+    fn left_by_a_killed_run() -> TempDir {
+        let place = tempfile::tempdir().unwrap();
+        mark::leave(place.path(), "a");
+        fs::write(place.path().join(OUTPUT), "old").unwrap();
+        place
+    }
+
+    #[test]
+    fn nothing_is_removed_while_another_force_has_the_folder() {
+        let place = left_by_a_killed_run();
+        let held = claim(place.path()).unwrap();
+        let refused = replace(place.path()).unwrap_err();
+        assert!(matches!(refused, Failure::Input(_)), "{refused:?}");
+        assert!(refused.text().contains(mark::TAKEN), "{refused:?}");
+        assert_eq!(fs::read_to_string(place.path().join(OUTPUT)).unwrap(), "old");
+        drop(held);
+        replace(place.path()).unwrap();
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+
+    /// The result is saved before the mark is removed.
+    #[test]
+    fn nothing_is_removed_between_a_result_and_the_end() {
+        let place = left_by_a_killed_run();
+        let folder = Folder::open(place.path()).unwrap();
+        let _mark = RunMark::set(&folder, &[]).unwrap().unwrap();
+        fs::write(place.path().join(RESULT), "").unwrap();
+        let refused = replace(place.path()).unwrap_err();
+        assert!(refused.text().contains(mark::TAKEN), "{refused:?}");
+        assert!(place.path().join(OUTPUT).exists());
+    }
+
+    #[test]
+    fn of_many_at_once_one_has_the_folder() {
+        const MANY: usize = 8;
+        let place = left_by_a_killed_run();
+        let (begin, end) = (Barrier::new(MANY), Barrier::new(MANY));
+        let one = || {
+            begin.wait();
+            let claim = replace(place.path());
+            end.wait();
+            claim.is_ok()
+        };
+        let won = thread::scope(|scope| {
+            let all: Vec<_> = (0..MANY).map(|_| scope.spawn(one)).collect();
+            all.into_iter().filter_map(|one| one.join().unwrap().then_some(())).count()
+        });
+        assert_eq!(won, 1);
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_made_and_claimed() {
+        let place = tempfile::tempdir().unwrap();
+        let out = place.path().join("b/c");
+        let _held = replace(&out).unwrap();
+        assert!(replace(&out).unwrap_err().text().contains(mark::TAKEN));
+    }
 }

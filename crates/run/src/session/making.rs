@@ -37,7 +37,7 @@ use super::{barriers, streams};
 use crate::how::How;
 use crate::how::check::unused_weights;
 use crate::live::ShownRun;
-use crate::out::{self, Folder, RunMark};
+use crate::out::{self, Folder, RunMark, TakenFolder};
 use crate::progress::{Progress, Telling};
 use crate::store::{Peak, Store};
 use crate::ui::failure::{self, Failure};
@@ -54,6 +54,8 @@ pub struct Checked {
     sources: Option<Vec<ProgressSource>>,
     /// The measured peak of memory, where it is of use.
     peak: Option<Peak>,
+    /// Keeps other commands from replacing the files of this run.
+    replaced: Option<TakenFolder>,
     /// Where the result and outputs go.
     folder: Option<Folder>,
     /// Where outputs go for which the workload names files.
@@ -100,16 +102,13 @@ impl Session {
         let barriers = Session::barriers(request);
         let job = |(slot, spec)| self.job(request.origins.of(slot), spec, barriers[slot], request);
         let mut jobs = failure::all(programs.iter().enumerate().map(job))?;
-        let open = |out| {
-            if request.extras.force {
-                out::replace(out)?;
-            }
-            out::prepare(out, request.workload).and_then(|()| Folder::open(out))
-        };
+        let replaced =
+            request.out.filter(|_| request.extras.force).map(out::replace).transpose()?;
+        let open = |out| out::prepare(out, request.workload).and_then(|()| Folder::open(out));
         let folder = request.out.map(open).transpose()?;
         let outputs = jobs.iter_mut().flat_map(|job| [&mut job.stdout, &mut job.stderr]);
         let folders = streams::hold_folders(outputs, request.out.zip(folder.as_ref()))?;
-        Ok(Checked { planned, molded, barriers, jobs, sources, peak, folder, folders })
+        Ok(Checked { planned, molded, barriers, jobs, sources, peak, replaced, folder, folders })
     }
 
     /// The memory bandwidth, as it was measured. `None` unless the policy requests it, no option
@@ -156,7 +155,10 @@ impl Session {
         checked: Checked,
         mut live: Option<&mut ShownRun>,
     ) -> Result<Ran, Failure> {
-        let Checked { planned, molded, barriers, jobs, sources, peak, folder, folders } = checked;
+        let Checked { planned, molded, barriers, jobs, sources, peak, replaced, folder, folders } =
+            checked;
+        // Held to the end of the run.
+        let _replaced = replaced;
         let Planned { threads, mut policy, without_weights } = planned;
         let request = &Molded::instead(molded.as_ref(), request);
         let programs = &request.workload.programs;
