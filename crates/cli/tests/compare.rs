@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -252,6 +253,26 @@ fn an_interrupted_simulated_comparison_shows_complete_rounds() {
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(found["interrupted"], true);
     assert!((1..1000).contains(&found["rounds"].as_u64().unwrap()), "{}", found["rounds"]);
+}
+
+/// Each simulation of it would take hours.
+#[test]
+fn ctrl_c_ends_a_simulation_that_is_under_way() {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let place = place();
+        let long = workload().replace("]]\ninstructions", "]]\nrepeat = 2000000\ninstructions");
+        fs::write(place.path().join("jobs.toml"), long).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
+        command.args(["compare", "jobs.toml", "--machine", "e5410-8", "--policies", "linux,gang"]);
+        command.current_dir(place.path()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+        said.find(|line| line.as_ref().unwrap().contains("each program alone")).unwrap().unwrap();
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        let rest: Vec<String> = said.map(Result::unwrap).collect();
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{rest:?}");
+        assert!(rest.iter().any(|line| line.contains("nothing to compare")), "{rest:?}");
+    }
 }
 
 #[test]

@@ -58,6 +58,12 @@ pub enum Halted {
         /// The number of events.
         events: u64,
     },
+    /// The user has asked for an end.
+    #[error("the simulation was interrupted at {at}")]
+    Interrupted {
+        /// The simulated time.
+        at: Nanos,
+    },
 }
 
 /// A simulated machine.
@@ -91,6 +97,12 @@ impl Sim {
     /// Ends the simulation with an error soon after this many events.
     pub fn stop_after(&mut self, events: u64) {
         self.world.most_events = events;
+    }
+
+    /// Ends the simulation with an error soon after the function says so: by itself it notices no
+    /// signal.
+    pub fn stop_if(&mut self, is_unwanted: fn() -> bool) {
+        self.world.is_unwanted = Some(is_unwanted);
     }
 
     /// Writes the simulated time to `to` from now on, in nanoseconds.
@@ -215,6 +227,9 @@ impl Machine for Sim {
         let (at, events) = (self.now(), self.events());
         if events > self.world.most_events {
             return Err(Halted::TooLong { at, events });
+        }
+        if self.world.ended_by_user {
+            return Err(Halted::Interrupted { at });
         }
         out.append(&mut self.world.out);
         if more || !out.is_empty() {

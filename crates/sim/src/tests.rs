@@ -68,6 +68,10 @@ impl Scenario {
     }
 
     fn try_run_within(&self, events: u64) -> (Sim, Result<Outcome, Error<Halted>>) {
+        self.try_run_with(|sim| sim.stop_after(events))
+    }
+
+    fn try_run_with(&self, limit: impl Fn(&mut Sim)) -> (Sim, Result<Outcome, Error<Halted>>) {
         let entries = self.models.iter().map(|model| ProgramSetup::new(model.threads)).collect();
         let topology = self.hardware.topology.clone();
         let limits = Limits::default();
@@ -75,7 +79,7 @@ impl Scenario {
         let jobs =
             self.models.iter().map(|model| SimulatedJob { model: model.clone(), weight: 1.0 });
         let mut sim = Sim::new(self.hardware.clone(), self.kernel, jobs.collect(), FREE, self.seed);
-        sim.stop_after(events);
+        limit(&mut sim);
         let policy: Box<dyn Policy + Send> = self.policy.build(&Options::default()).unwrap();
         Engine::new(sim, policy, setup).run(&mut ())
     }
@@ -419,6 +423,16 @@ fn a_simulation_ends_soon_after_its_event_limit() {
         assert!(events > most && events <= most + 1 && limited.events() == events);
     }
     assert!(scenario.try_run_within(sim.events()).1.is_ok());
+}
+
+#[test]
+fn a_simulation_ends_when_the_user_asks_for_it() {
+    let scenario = Scenario::new("core:2", vec![Model::parallel(2, WORK, plain()); 3]);
+    let (sim, outcome) = scenario.try_run_with(|sim| sim.stop_if(|| true));
+    assert!(matches!(outcome, Err(Error::Machine(Halted::Interrupted { .. }))), "{outcome:?}");
+    assert_eq!(sim.events(), 0);
+    let (sim, outcome) = scenario.try_run_with(|sim| sim.stop_if(|| false));
+    assert_eq!((outcome.unwrap(), sim.events()), scenario.run());
 }
 
 #[test]

@@ -26,6 +26,10 @@ use crate::tally::{KeptIntervals, Tally};
 use crate::thread::{Doing, QueueKey, SimulatedThread, ThreadState};
 use crate::tid::Tid;
 
+/// How many events are handled, within a tenth of a second, before the next look at whether the
+/// user has asked for an end.
+const LOOK: u64 = 1 << 14;
+
 /// The inside of a simulated machine.
 #[derive(Debug)]
 pub(crate) struct SimulatedWorld {
@@ -81,6 +85,12 @@ pub(crate) struct SimulatedWorld {
     pub(crate) events: u64,
     /// How many events may be handled, about.
     pub(crate) most_events: u64,
+    /// Says whether the user has asked for an end.
+    pub(crate) is_unwanted: Option<fn() -> bool>,
+    /// How many events may be handled before that is looked at.
+    next_look: u64,
+    /// Whether it has, when that was looked at.
+    pub(crate) ended_by_user: bool,
     /// The receiver of the simulated time.
     pub(crate) time_receiver: Option<Arc<AtomicU64>>,
     /// The number of instants until the next check whether any thread can still go on.
@@ -250,6 +260,9 @@ impl SimulatedWorld {
             out: Vec::new(),
             events: 0,
             most_events: u64::MAX,
+            is_unwanted: None,
+            next_look: 0,
+            ended_by_user: false,
             time_receiver: None,
             patience: 0,
             raised: 0,
@@ -265,7 +278,7 @@ impl SimulatedWorld {
         self.settle();
         while self.out.is_empty() {
             let due = self.next_time().filter(|at| *at < u64::MAX);
-            let ends = self.events > self.most_events;
+            let ends = self.events > self.most_events || self.is_ended_by_user();
             if ends || (due.is_none() && until == u64::MAX) || !(others || self.gets_on()) {
                 return false;
             }
@@ -277,13 +290,25 @@ impl SimulatedWorld {
             self.keep_watch(at);
             self.now = at;
             self.tell_time();
-            while self.next_time() == Some(at) && self.events <= self.most_events {
+            while self.next_time() == Some(at)
+                && self.events <= self.most_events
+                && !self.is_ended_by_user()
+            {
                 self.events += 1;
                 self.happen();
             }
             self.settle();
         }
         true
+    }
+
+    /// Whether the user ends the simulation, at the times when that is looked at.
+    fn is_ended_by_user(&mut self) -> bool {
+        if let Some(is_unwanted) = self.is_unwanted.filter(|_| self.events >= self.next_look) {
+            self.ended_by_user |= is_unwanted();
+            self.next_look = self.events.saturating_add(LOOK);
+        }
+        self.ended_by_user
     }
 
     fn tell_time(&self) {

@@ -119,9 +119,9 @@ impl Site for Here<'_> {
         Ok(())
     }
 
-    fn run(&mut self, turn: &VariantRun<'_>) -> Result<Ran, Failure> {
+    fn run(&mut self, turn: &VariantRun<'_>) -> Result<Ran, MeasuringStop> {
         let request = self.request(turn.workload, turn.kind, turn.how);
-        self.session.execute(&Request { out: Some(turn.out), ..request })
+        Ok(self.session.execute(&Request { out: Some(turn.out), ..request })?)
     }
 }
 

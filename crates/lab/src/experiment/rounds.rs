@@ -111,8 +111,10 @@ impl Experiment {
         if plan.rounds > 1 && !open.is_empty() && site.warms_up() {
             plan.talk.tell(format_args!("{} once, to warm up", plan.variants[0]));
             let warm_up = out::hidden()?;
-            let ran = site.run(&ready.turn(0, warm_up.path()))?;
-            (ended, unbroken) = (ran.ended, ran.report_troubles());
+            match site.run(&ready.turn(0, warm_up.path())) {
+                Ok(ran) => (ended, unbroken) = (ran.ended, ran.report_troubles()),
+                Err(stop) => ended = MeasuringStop::ended(Err(stop))?,
+            }
         }
         // The run to warm up would make the estimates longer.
         let parts = plan.variants.len() + usize::from(site.finds_times_alone());
@@ -249,9 +251,12 @@ impl<'a> ReadyPlan<'a> {
         Ok(results.into_iter().flatten().collect())
     }
 
-    fn run(&self, site: &mut dyn Site, round: u16, i: usize) -> Result<Ran, Failure> {
+    fn run(&self, site: &mut dyn Site, round: u16, i: usize) -> Result<Ran, MeasuringStop> {
         let held = self.hold(round, i)?;
-        let ran = site.run(&self.turn(i, &held.path())).map_err(|failure| held.tell(failure))?;
+        let ran = site.run(&self.turn(i, &held.path())).map_err(|stop| match stop {
+            MeasuringStop::Failed(failure) => MeasuringStop::Failed(held.tell(failure)),
+            interrupted => interrupted,
+        })?;
         let troubles = ran.troubles.into_iter().map(|trouble| held.tell(trouble)).collect();
         Ok(Ran { troubles, ..ran })
     }

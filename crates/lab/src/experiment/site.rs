@@ -49,5 +49,5 @@ pub trait Site {
     fn alone(&mut self, round: u16) -> Result<(), MeasuringStop>;
 
     /// Makes a run, and saves its result.
-    fn run(&mut self, turn: &VariantRun<'_>) -> Result<Ran, Failure>;
+    fn run(&mut self, turn: &VariantRun<'_>) -> Result<Ran, MeasuringStop>;
 }

@@ -133,7 +133,7 @@ impl Site for MadeUp {
         }
     }
 
-    fn run(&mut self, turn: &VariantRun<'_>) -> Result<Ran, Failure> {
+    fn run(&mut self, turn: &VariantRun<'_>) -> Result<Ran, MeasuringStop> {
         let ended = match self.patience {
             0 => Ended::Interrupted(Interruption::Interrupt),
             _ => Ended::Complete,

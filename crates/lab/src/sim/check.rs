@@ -23,6 +23,7 @@ use std::process::ExitCode;
 use cosched_core::engine::outcome::Ended;
 use cosched_core::{Nanos, Profile};
 use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::kernel::signals;
 use cosched_linux::kernel::topology::Sys;
 use cosched_linux::rights::{Ability, Rights};
 use cosched_policy::Kind;
@@ -78,6 +79,8 @@ pub fn check(args: &CheckOptions) -> Result<ExitCode, Failure> {
         return Ok(exit_code(ended, true));
     };
 
+    // No program is left that would have to be ended.
+    signals::unblock().map_err(Failure::broken)?;
     if constants.are_doubtful() {
         say(format_args!(
             "this machine is busy with other programs (more of the same work took less time), so \
@@ -217,7 +220,7 @@ impl Twin<'_> {
             mixture.programs.iter().map(profile).collect::<Result<Vec<Profile>, Failure>>()?;
         let simulator = self.simulator(policy, seed);
         let (_, outcome, result) = simulator.run(&workload, policy, &jobs, &profiles)?;
-        debug_assert_eq!(outcome.ended, Ended::Complete, "no signal can interrupt a simulation");
+        debug_assert_eq!(outcome.ended, Ended::Complete, "it has no other end");
         let switches = self.constants.switches * mixture.programs.len() as f64;
         Ok(ComparedFigures::of(&result).with_switches(switches))
     }

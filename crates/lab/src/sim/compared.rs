@@ -11,7 +11,7 @@ use cosched_core::engine::outcome::Ended;
 use cosched_linux::kernel::poll::{Poll, Ready};
 use cosched_linux::kernel::signals::{INTERRUPTIONS, interruption};
 use cosched_policy::Kind;
-use cosched_results::result::Context;
+use cosched_results::result::{Context, RunResult};
 use cosched_sim::{Hardware, Kernel, SimulatedJob};
 use cosched_workload::Workload;
 
@@ -79,7 +79,25 @@ impl<'a> Simulated<'a> {
         Scene { seed: self.scene.seed.saturating_add(round.into()), ..self.scene.clone() }
     }
 
-    /// Whether the user has ended it meanwhile; it ends after the simulation that is under way.
+    /// A run of a variant.
+    fn simulate(&self, turn: &VariantRun<'_>) -> Result<RunResult, Failure> {
+        let simulator = self.simulator_for(turn.how);
+        let jobs = simulator.jobs(turn.workload)?;
+        let mut profiles = self.profiles.clone();
+        simulator.scale(turn.workload, turn.kind, &mut profiles)?;
+        let (.., result) = simulator.run(turn.workload, turn.kind, &jobs, &profiles)?;
+        Ok(result)
+    }
+
+    /// What was simulated. A simulation that the user ended is no failure.
+    fn unless_ended<T>(&mut self, simulated: Result<T, Failure>) -> Result<T, MeasuringStop> {
+        if simulated.is_err() {
+            MeasuringStop::unless_complete(self.ended()?)?;
+        }
+        Ok(simulated?)
+    }
+
+    /// Whether the user has ended it meanwhile.
     fn ended(&mut self) -> Result<Ended, Failure> {
         let mut ready = Vec::new();
         self.signals.look(&mut ready).map_err(Failure::broken)?;
@@ -123,18 +141,16 @@ impl Site for Simulated<'_> {
         self.simulator = Simulator::of(self.hardware.clone(), &self.scene_of(round));
         for i in 0..self.jobs.len() {
             let spec = &self.workload.programs[i];
-            self.simulator.alone(spec, &self.jobs[i])?.note_in(&mut self.profiles[i]);
+            let alone = self.simulator.alone(spec, &self.jobs[i]);
+            self.unless_ended(alone)?.note_in(&mut self.profiles[i]);
             MeasuringStop::unless_complete(self.ended()?)?;
         }
         Ok(())
     }
 
-    fn run(&mut self, turn: &VariantRun<'_>) -> Result<Ran, Failure> {
-        let simulator = self.simulator_for(turn.how);
-        let jobs = simulator.jobs(turn.workload)?;
-        let mut profiles = self.profiles.clone();
-        simulator.scale(turn.workload, turn.kind, &mut profiles)?;
-        let (.., result) = simulator.run(turn.workload, turn.kind, &jobs, &profiles)?;
+    fn run(&mut self, turn: &VariantRun<'_>) -> Result<Ran, MeasuringStop> {
+        let simulated = self.simulate(turn);
+        let result = self.unless_ended(simulated)?;
         out::prepare(turn.out, turn.workload)?;
         let saved = result.save(&out::result(turn.out));
         let troubles = saved.err().map(Failure::broken).into_iter().collect();

@@ -8,6 +8,7 @@ use cosched_core::engine::Engine;
 use cosched_core::engine::outcome::{Completion, Ended, Outcome};
 use cosched_core::{Class, Nanos, Profile, Speedup, Usage};
 use cosched_linux::control::run_cgroups::ByWeight;
+use cosched_linux::kernel::poll::is_interrupted;
 use cosched_policy::{Kind, OptionGroup};
 use cosched_results::result::{
     Backends, Context, MachineDescription, NONE, RunResult, SIMULATED, Simulation,
@@ -295,6 +296,7 @@ impl Simulator {
         let costs = Costs { start: if joins { start + join } else { start }, ..self.hardware.own };
         let mut sim = Sim::new(hardware, kernel, jobs.to_vec(), costs, seed);
         sim.stop_after(self.pace.most_events);
+        sim.stop_if(is_interrupted);
         sim.tell_time(Arc::clone(&self.pace.time));
         if self.is_watched {
             sim.watch(watch::INTERVAL);
@@ -305,7 +307,7 @@ impl Simulator {
         let policy = auto.unwrap_or(planned.policy);
         let (sim, outcome) = Engine::new(sim, policy, setup).run(&mut ());
         let outcome = outcome.map_err(Failure::broken)?;
-        debug_assert_eq!(outcome.ended, Ended::Complete, "no signal can interrupt a simulation");
+        debug_assert_eq!(outcome.ended, Ended::Complete, "it has no other end");
         let how = |does: bool| if does { SIMULATED.to_owned() } else { NONE.to_owned() };
         let backends = match can_weigh && by_weight(kind, &self.scene.how) != ByWeight::No {
             true => backends_by_weight(&self.session, SIMULATED),

@@ -16,7 +16,7 @@ use rustix::time::{
     timerfd_settime,
 };
 
-use crate::kernel::signals::{INTERRUPTIONS, is_ignored, mask, set_of};
+use crate::kernel::signals::{INTERRUPTIONS, is_ignored, mask, pending, set_of};
 
 /// What became ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,6 +144,14 @@ pub fn hold_interruptions() -> io::Result<()> {
     block(&INTERRUPTIONS.map(|(signal, _)| signal)).map(drop)
 }
 
+/// Whether a signal that asks cosched to end waits for a [`Poll`], which will then read it.
+pub fn is_interrupted() -> bool {
+    pending().is_ok_and(|set| {
+        // SAFETY: the set, which the kernel has filled, is only read.
+        INTERRUPTIONS.iter().any(|(signal, _)| unsafe { libc::sigismember(&set, *signal) } == 1)
+    })
+}
+
 fn block(signals: &[i32]) -> io::Result<libc::sigset_t> {
     // A signal that the caller ignores (`nohup`) stays ignored, which it would not be if it was
     // waited for.
@@ -201,6 +209,20 @@ mod tests {
         drop(writer);
         poll.look(&mut out).unwrap();
         assert_eq!(out, [Ready::Source(42)]);
+    }
+
+    #[test]
+    fn an_interruption_is_noticed_before_it_is_read() {
+        let signal = libc::SIGUSR2;
+        let (clock, mut poll) = (Clock::start(), Poll::new(&[signal]).unwrap());
+        assert!(!is_interrupted());
+        // SAFETY: sends a signal to this thread only, which has just blocked it.
+        unsafe { libc::pthread_kill(libc::pthread_self(), signal) };
+        assert!(is_interrupted());
+        let mut out = Vec::new();
+        poll.wait(clock.absolute(clock.now() + Nanos::from_secs(60)), &mut out).unwrap();
+        assert_eq!(out, [Ready::Signal(signal)]);
+        assert!(!is_interrupted());
     }
 
     #[test]

@@ -190,6 +190,18 @@ pub(crate) fn set_of(signals: impl IntoIterator<Item = i32>) -> io::Result<libc:
     }
 }
 
+/// The signals that are blocked and have come.
+pub(crate) fn pending() -> io::Result<libc::sigset_t> {
+    let mut found = MaybeUninit::uninit();
+    // SAFETY: the call writes `found`, which is read only if it succeeded.
+    unsafe {
+        match libc::sigpending(found.as_mut_ptr()) {
+            0 => Ok(found.assume_init()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
 /// Changes the mask of the calling thread, `how` as in `pthread_sigmask`. Returns the previous one.
 pub(crate) fn mask(how: i32, set: &libc::sigset_t) -> io::Result<libc::sigset_t> {
     let mut found = MaybeUninit::uninit();
