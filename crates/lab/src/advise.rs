@@ -23,7 +23,7 @@ use crate::source::{self, Needs, Runs, Source};
 use crate::store::{Key, SoloRecord, Store};
 use crate::table::{self, AfterTable};
 use crate::ui::failure::{Failure, exit_code};
-use crate::ui::{Talk, print, say};
+use crate::ui::{Talk, print, print_json, say};
 
 /// What to advise on.
 #[derive(Clone, Debug)]
@@ -134,7 +134,7 @@ pub fn advise(args: &AdviseOptions) -> Result<ExitCode, Failure> {
     }
     let ran = args.apply.then(|| apply(&session, &advice, args, how, &store)).transpose()?;
     if args.json {
-        print(&show::json(&advice, ran.as_ref().map(|ran| &ran.result)))?;
+        print_json(&show::json(&advice, ran.as_ref().map(|ran| &ran.result)))?;
     }
     let Some(ran) = ran else { return Ok(ExitCode::SUCCESS) };
     if !args.json {

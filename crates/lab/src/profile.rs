@@ -29,7 +29,7 @@ use crate::source::{self, Needs, Runs, Source};
 use crate::stop::MeasuringStop;
 use crate::store::{SoloRecord, Store};
 use crate::ui::failure::Failure;
-use crate::ui::print;
+use crate::ui::{print, print_json};
 
 /// The options of policies that also matter for a program that runs alone, without their dashes.
 /// All others are refused.
@@ -90,7 +90,7 @@ pub fn profile(args: &ProfileOptions) -> Result<ExitCode, Failure> {
     let mut store = Store::open().map_err(Failure::input)?;
 
     match profiles(&session, &workload, counts.as_deref(), how, args.runs, &mut store) {
-        Ok((profiles, _)) if args.json => print(&show::json(&profiles))?,
+        Ok((profiles, _)) if args.json => print_json(&show::json(&profiles))?,
         Ok((profiles, not_kept)) => {
             print(&show::table(&profiles))?;
             not_kept.iter().try_for_each(|sentence| print(sentence))?;

@@ -25,7 +25,7 @@ use cosched_workload::Workload;
 use crate::session::Session;
 use crate::table::{self, AfterTable};
 use crate::ui::failure::{Failure, exit_code};
-use crate::ui::{print, say};
+use crate::ui::{print, print_json, say};
 use crate::{out, source};
 pub use calibrate::calibrate;
 pub use check::check;
@@ -82,7 +82,7 @@ pub fn simulate(args: &RunOptions) -> Result<ExitCode, Failure> {
     drop(shown);
     let saved = args.out.as_ref().map(|folder| result.save(&out::result(folder)));
     match args.json {
-        true => print(&result.to_json())?,
+        true => print_json(&result.to_json())?,
         false => print(&table::run(&result, &AfterTable::default()))?,
     }
     // A disk that is full by now must not cost the result.

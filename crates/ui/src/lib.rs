@@ -22,5 +22,5 @@ pub mod table;
 mod talk;
 
 pub use messages::{say, say_last, say_waiting, watched};
-pub use output::{check_stdout, print, print_if_read, put};
+pub use output::{check_stdout, print, print_if_read, print_json, put};
 pub use talk::Talk;

@@ -4,6 +4,7 @@ use std::io::{Error, Write, stdout};
 
 use cosched_linux::kernel::signals;
 use cosched_linux::kernel::streams::output_was_closed;
+use cosched_workload::{escaped_json, escaped_lines};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
@@ -13,12 +14,22 @@ use crate::messages::{LAST_PATIENCE, PIPE_BUF, takes};
 const CLOSED: &str = "standard output: is closed, so the result cannot be printed; redirect it to \
                       a file, or to /dev/null";
 
-/// Prints a result and a line break. A missing reader is no error.
+/// Prints a result and a line break. Escapes what must not reach a terminal: names of programs and
+/// processes may hold anything. A missing reader is no error.
 ///
 /// # Errors
 /// When standard output was closed at the start, or cannot be written to.
 pub fn print(text: &str) -> Result<(), Failure> {
-    put(format!("{text}\n").as_bytes())
+    put(format!("{}\n", escaped_lines(text)).as_bytes())
+}
+
+/// Prints a JSON document and a line break, with JSON's escapes for what must not reach a terminal.
+/// A missing reader is no error.
+///
+/// # Errors
+/// When standard output was closed at the start, or cannot be written to.
+pub fn print_json(document: &str) -> Result<(), Failure> {
+    print(&escaped_json(document))
 }
 
 /// Prints bytes as they are. Signals end the wait for a reader, as in
@@ -38,12 +49,12 @@ pub fn put(bytes: &[u8]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints a line of many, and tells whether a reader is still there.
+/// Prints a line of many, escaped as by [`print`], and tells whether a reader is still there.
 ///
 /// # Errors
 /// When standard output was closed at the start, or cannot be written to.
 pub fn print_if_read(text: &str) -> Result<bool, Failure> {
-    put_if_read(format!("{text}\n").as_bytes())
+    put_if_read(format!("{}\n", escaped_lines(text)).as_bytes())
 }
 
 /// Refuses a standard output on which no result can be printed, before anything is started.

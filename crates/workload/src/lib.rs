@@ -71,7 +71,9 @@ pub use executable::{CommandProblem, ExecutableError};
 pub use found::Found;
 pub use pauses::{PauseRisks, SeesStops};
 pub use reading::Reading;
-pub use shown::{brief, escaped, figure, shown, shown_path};
+pub use shown::{
+    brief, escaped, escaped_json, escaped_lines, figure, must_be_escaped, shown, shown_path,
+};
 pub use spec::{LONGEST_WORD, MAX_BYTES, MAX_PROGRAMS, Places, ProgramSpec, SEPARATOR, Workload};
 pub use streams::{StreamFile, Streams};
 pub use thread_variables::{OPENMP, THREAD_VARIABLES};

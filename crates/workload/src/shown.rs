@@ -50,23 +50,41 @@ pub fn shown_path(path: &Path) -> String {
     escaped(&cut(&short, MAX_PATH))
 }
 
-/// The same text without control characters, nor those that have a terminal show others in another
-/// order.
+/// The same text with escapes instead of characters that must not reach a terminal.
 pub fn escaped(text: &str) -> String {
-    let escape = |c: char| match c.is_control() || turns(c) {
-        true => c.escape_default().collect(),
-        false => c.to_string(),
-    };
-    text.chars().map(escape).collect()
+    replaced(text, must_be_escaped, |c| c.escape_default().to_string())
 }
 
-/// Whether a character sets the direction of text, or ends a line: Unicode's Bidi_Control, and its
-/// separators.
-fn turns(c: char) -> bool {
-    matches!(
-        c,
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-    )
+/// Escapes as [`escaped`], but leaves line breaks and tabs.
+pub fn escaped_lines(text: &str) -> String {
+    replaced(text, is_not_layout, |c| c.escape_default().to_string())
+}
+
+/// A JSON document that says the same, with JSON's escapes for what must not reach a terminal.
+pub fn escaped_json(document: &str) -> String {
+    replaced(document, is_not_layout, |c| format!("\\u{:04x}", u32::from(c)))
+}
+
+fn replaced(text: &str, which: fn(char) -> bool, by: impl Fn(char) -> String) -> String {
+    text.chars().map(|c| if which(c) { by(c) } else { c.to_string() }).collect()
+}
+
+fn is_not_layout(c: char) -> bool {
+    must_be_escaped(c) && !matches!(c, '\n' | '\t')
+}
+
+/// Whether a terminal would obey a character, show others in another order because of it, or not
+/// show it: control characters, Unicode's Bidi_Control and separators, and marks without width.
+pub fn must_be_escaped(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{61c}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2066}'..='\u{2069}'
+                | '\u{feff}'
+        )
 }
 
 fn cut(text: &str, most: usize) -> String {
@@ -87,8 +105,18 @@ mod tests {
     #[test]
     fn control_characters_are_escaped_and_the_rest_is_left_as_it_is() {
         assert_eq!(shown("a\u{202e}txt.exe"), "a\\u{202e}txt.exe");
+        assert_eq!(shown("a\u{200b}\u{2067}\u{feff}"), "a\\u{200b}\\u{2067}\\u{feff}");
         assert_eq!(shown("a\u{1b}[31mb\r\n\u{9b}c"), "a\\u{1b}[31mb\\r\\n\\u{9b}c");
         assert_eq!(shown("été 'x' \"y\" \\z"), "été 'x' \"y\" \\z");
+    }
+
+    #[test]
+    fn lines_keep_their_breaks_and_documents_their_meaning() {
+        assert_eq!(escaped_lines("a\tb\u{7}\r\nc\u{9b}"), "a\tb\\u{7}\\r\nc\\u{9b}");
+        assert_eq!(
+            escaped_json("{\n\t\"a\u{9b}\": \"\u{202e}é\"\n}"),
+            "{\n\t\"a\\u009b\": \"\\u202eé\"\n}"
+        );
     }
 
     #[test]

@@ -23,7 +23,7 @@ use crate::how::check::useless;
 use crate::session::{Origins, Request, Session};
 use crate::table::{self, AfterTable};
 use crate::ui::failure::{Failure, exit_code};
-use crate::ui::{print, say};
+use crate::ui::{print, print_json, say};
 
 /// What to attach to.
 #[derive(Debug, Args)]
@@ -69,7 +69,7 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
     ));
     let ran = session.show(&request, live)?;
     match args.json {
-        true => print(&ran.result.to_json())?,
+        true => print_json(&ran.result.to_json())?,
         false => {
             let after = AfterTable { next: vec![changes(&ran.result)], ..AfterTable::default() };
             print(&table::run(&ran.result, &after))?;

@@ -22,7 +22,7 @@ use crate::how::{How, PolicyChoices};
 use crate::session::enter_scope;
 use crate::source::{self, Needs, Runs};
 use crate::ui::failure::{Failure, exit_code};
-use crate::ui::{Talk, print, say};
+use crate::ui::{Talk, print, print_json, say};
 
 /// The variants where the user names none: the rivals that users try, and its default policy.
 const UNNAMED: &str = "linux,fcfs,turns";
@@ -226,7 +226,7 @@ fn run(
                 compared.options = variant.words().map(str::to_owned);
             }
             if args.json {
-                print(&serde_json::to_string_pretty(&comparison).map_err(Failure::broken)?)?;
+                print_json(&serde_json::to_string_pretty(&comparison).map_err(Failure::broken)?)?;
             } else if args.quiet {
                 experiment.failures.iter().for_each(|failure| say(format_args!("{failure}")));
                 comparison.verdict().map_or(Ok(()), |verdict| print(&verdict))?;

@@ -23,7 +23,7 @@ use serde::Serialize;
 use crate::args::pid;
 use crate::live::{WrittenRequest, socket_of};
 use crate::ui::failure::Failure;
-use crate::ui::print;
+use crate::ui::{print, print_json};
 
 const SCHEMA: &str = "cosched-detach/2";
 /// The name of its process.
@@ -112,7 +112,7 @@ pub(crate) fn detach(args: &DetachArgs) -> Result<ExitCode, Failure> {
     let detached =
         Detached { schema: SCHEMA, pid, name, cosched, threads, original, bound, keeps_group };
     match args.json {
-        true => print(&serde_json::to_string(&detached).map_err(Failure::broken)?)?,
+        true => print_json(&serde_json::to_string(&detached).map_err(Failure::broken)?)?,
         false => print(&detached.sentence())?,
     }
     Ok(ExitCode::SUCCESS)

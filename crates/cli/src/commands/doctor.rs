@@ -22,7 +22,7 @@ use serde::Serialize;
 
 use crate::session::{ByWeightReport, Session};
 use crate::ui::failure::Failure;
-use crate::ui::print;
+use crate::ui::{print, print_json};
 use barriers::BarrierReport;
 use machine::MachineReport;
 use outlook::Outlook;
@@ -85,7 +85,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
         gaps,
     };
     match args.json {
-        true => print(&serde_json::to_string_pretty(&report).map_err(Failure::broken)?)?,
+        true => print_json(&serde_json::to_string_pretty(&report).map_err(Failure::broken)?)?,
         false if args.all => print(&show::everything(&report))?,
         false => print(&show::text(&report))?,
     }

@@ -14,7 +14,7 @@ use crate::args::instant;
 use crate::experiment::ExperimentRecord;
 use crate::out;
 use crate::ui::failure::Failure;
-use crate::ui::print;
+use crate::ui::{print, print_json};
 
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
@@ -55,8 +55,8 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
         }
     };
     match args.json {
-        true => print(&json.map_err(Failure::broken)?)?,
-        // Names are what users call their programs; a terminal must not obey them.
+        true => print_json(&json.map_err(Failure::broken)?)?,
+        // A line break in a name is none of the text.
         false => print(&lines.iter().map(|line| escaped(line)).collect::<Vec<_>>().join("\n"))?,
     }
     Ok(ExitCode::SUCCESS)

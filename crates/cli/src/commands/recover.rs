@@ -6,7 +6,7 @@ use clap::Args;
 use cosched_run::recover::{Recovered, is_anything_left};
 
 use crate::ui::failure::Failure;
-use crate::ui::{print, say};
+use crate::ui::{print, print_json, say};
 
 /// How to tell it.
 #[derive(Debug, Args)]
@@ -20,7 +20,7 @@ pub(crate) struct RecoverArgs {
 pub(crate) fn recover(args: &RecoverArgs) -> Result<ExitCode, Failure> {
     let recovered = Recovered::all()?;
     match args.json {
-        true => print(&serde_json::to_string_pretty(&recovered).map_err(Failure::broken)?)?,
+        true => print_json(&serde_json::to_string_pretty(&recovered).map_err(Failure::broken)?)?,
         false => print(&recovered.sentence())?,
     }
     Ok(if recovered.is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -17,7 +17,7 @@ use crate::args::instant;
 use crate::out;
 use crate::replace::{self, FileKind, replace};
 use crate::ui::failure::Failure;
-use crate::ui::{print, say};
+use crate::ui::{print_json, put, say};
 
 /// The page and its plots.
 #[derive(Debug, Args)]
@@ -121,7 +121,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
         say(format_args!("{}: {} plots", folder.display(), plots.len()));
     }
     if to_stdout {
-        print(&report.html())?;
+        put(format!("{}\n", report.html()).as_bytes())?;
     }
     if let Some(page) = page {
         let page = write(page, &report.html(), "page", PAGE)?;
@@ -132,7 +132,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     }
     if args.json {
         let written = written(&report, found.files, files);
-        print(&serde_json::to_string(&written).map_err(Failure::broken)?)?;
+        print_json(&serde_json::to_string(&written).map_err(Failure::broken)?)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -21,7 +21,7 @@ use crate::source::{self, Needs, Runs};
 use crate::store::Store;
 use crate::table::{self, AfterTable};
 use crate::ui::failure::{Failure, exit_code};
-use crate::ui::{Talk, print, say};
+use crate::ui::{Talk, print, print_json, say};
 use terminal::TerminalArgs;
 
 /// What to run, and how.
@@ -102,7 +102,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let ran = session.show(&request, live)?;
     session.learn(&request, &ran);
     match args.json {
-        true => print(&ran.result.to_json())?,
+        true => print_json(&ran.result.to_json())?,
         false if talk == Talk::Quiet => {}
         false => {
             let means = talk == Talk::Verbose;

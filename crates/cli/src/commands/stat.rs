@@ -23,6 +23,7 @@ use cosched_linux::observe::monitor::interval::{Intervals, Slice};
 use cosched_linux::observe::monitor::{Monitor, ROOM};
 use cosched_policy::{GroupBy, Sockets};
 use cosched_report::words;
+use cosched_workload::{escaped_json, shown};
 use rustix::process::Signal;
 
 use crate::args::choices;
@@ -120,7 +121,7 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
     if args.command.is_empty() && args.count.is_none() {
         say(format_args!(
             "watching {} until its end; Ctrl-C ends this command, and not the program",
-            words::list(subjects.names())
+            words::list(&subjects.names().iter().map(|name| shown(name)).collect::<Vec<_>>())
         ));
     }
     let cpus = usable(&args.pids);
@@ -158,7 +159,7 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
             &monitor,
         );
         let text = match args.json {
-            true => serde_json::to_string(&document).map_err(Failure::broken)?,
+            true => escaped_json(&serde_json::to_string(&document).map_err(Failure::broken)?),
             false => document.lines(printed % PAGE == 0, args.threads),
         };
         let is_read = print_if_read(&text)?;
@@ -230,9 +231,10 @@ impl ReportedUnseen {
             if self.waits.insert(thread.program) {
                 let name = names.get(thread.program as usize).map_or("", String::as_str);
                 say(format_args!(
-                    "{name}: lock times are not known, because this user may not read the system \
+                    "{}: lock times are not known, because this user may not read the system \
                      calls of its threads (remedy: root; or cosched stat -- COMMAND, where \
-                     kernel.yama.ptrace_scope is 1)"
+                     kernel.yama.ptrace_scope is 1)",
+                    shown(name)
                 ));
             }
         }

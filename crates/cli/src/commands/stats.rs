@@ -10,7 +10,7 @@ use cosched_lab::stats::Stats;
 use cosched_workload::{input, shown_path};
 
 use crate::ui::failure::Failure;
-use crate::ui::print;
+use crate::ui::{print, print_json};
 
 #[derive(Debug, Args)]
 pub(crate) struct StatsArgs {
@@ -39,7 +39,7 @@ pub(crate) fn stats(args: &StatsArgs) -> Result<ExitCode, Failure> {
     let text = text.map_err(|error| of_place(&format!("cannot be read: {error}")))?;
     let stats = Stats::of_json(&text).map_err(|failure| of_place(failure.text()))?;
     match args.json {
-        true => print(&serde_json::to_string(&stats).map_err(Failure::broken)?)?,
+        true => print_json(&serde_json::to_string(&stats).map_err(Failure::broken)?)?,
         false => print(&stats.lines().join("\n"))?,
     }
     Ok(ExitCode::SUCCESS)

@@ -25,7 +25,7 @@ use rustix::process::geteuid;
 use crate::args::pid;
 use crate::live::{running, socket_of};
 use crate::ui::failure::Failure;
-use crate::ui::print;
+use crate::ui::{print, print_json};
 use lines::ReceivedLines;
 
 /// A run tells how it stands several times a second; one that is stopped, or gets no CPU, may not.
@@ -59,7 +59,7 @@ pub(crate) fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
         let patience = if run.uid == geteuid().as_raw() { PATIENCE } else { PATIENCE_WITH_OTHERS };
         let snapshot = one(stream, pid, patience)?;
         match args.json {
-            true => print(&snapshot.to_json())?,
+            true => print_json(&snapshot.to_json())?,
             false => print(&text(&snapshot))?,
         }
         return Ok(ExitCode::SUCCESS);

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::out;
 use crate::replace::{FileKind, replace};
 use crate::ui::failure::Failure;
-use crate::ui::{print, put, say};
+use crate::ui::{print_json, put, say};
 
 /// What may be replaced.
 const TRACE: FileKind =
@@ -81,7 +81,7 @@ fn to_file(trace: &Trace, file: &Path, json: bool) -> Result<(), Failure> {
         events: trace.events,
     };
     if json {
-        return print(&serde_json::to_string(&written).map_err(Failure::broken)?);
+        return print_json(&serde_json::to_string(&written).map_err(Failure::broken)?);
     }
     say(format_args!(
         "{}: {} tracks, {} events, {} kB; open it with Perfetto (https://ui.perfetto.dev reads it \

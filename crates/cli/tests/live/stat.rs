@@ -48,6 +48,36 @@ fn it_says_how_to_end_it_while_it_watches() {
     cosched.ended().with(0);
 }
 
+/// The kernel has the name of a process from its file.
+#[test]
+fn names_of_processes_do_not_control_the_terminal() {
+    let place = Place::new();
+    for (name, shown) in [
+        ("\u{1b}]0;x\u{7}", "\\u{1b}]0;x\\u{7}"),
+        ("a\nb", "a\\nb"),
+        ("\u{9b}31m", "\\u{9b}31m"),
+        ("\u{202e}a", "\\u{202e}a"),
+    ] {
+        std::fs::copy("/bin/sleep", place.path(name)).unwrap();
+        let mut sleep = place.start(&place.path(name), &["1000"]);
+        let pid = sleep.id().to_string();
+        let comm = format!("/proc/{pid}/comm");
+        eventually("its name", || std::fs::read_to_string(&comm).unwrap() == format!("{name}\n"));
+        let stat = |more: &[&str]| {
+            let fixed = ["stat", "--sampled", "--count", "1", "--interval", "100ms", "--pid", &pid];
+            place.cosched(&[&fixed, more].concat()).ended().with(0).stdout
+        };
+        let (table, json) = (stat(&[]), stat(&["--json"]));
+        let is_odd = |c: char| c != '\n' && (c.is_control() || c == '\u{202e}');
+        assert!(!table.contains(is_odd) && !json.contains(is_odd), "{table:?} {json:?}");
+        assert!(table.lines().last().unwrap().starts_with(shown), "{table}");
+        let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert!(document["programs"][0]["name"].as_str().unwrap().starts_with(name), "{json}");
+        sleep.kill().unwrap();
+        sleep.wait().unwrap();
+    }
+}
+
 #[test]
 fn stat_passes_sigterm_on_to_its_program() {
     let place = Place::new();

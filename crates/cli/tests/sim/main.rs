@@ -5,6 +5,7 @@
 
 mod after;
 mod constants;
+mod escapes;
 mod pauses;
 mod sweep;
 

@@ -16,7 +16,7 @@ use crate::session::Session;
 use crate::sim;
 use crate::store::{Peak, Store};
 use crate::ui::failure::Failure;
-use crate::ui::{print, say};
+use crate::ui::{print, print_json, say};
 
 const SCHEMA: &str = "cosched-profile-machine/1";
 
@@ -72,7 +72,7 @@ pub(super) fn machine(json: bool) -> Result<ExitCode, Failure> {
             threads,
             measured_at: &peak.measured_at,
         };
-        print(&serde_json::to_string_pretty(&document).map_err(Failure::broken)?)?;
+        print_json(&serde_json::to_string_pretty(&document).map_err(Failure::broken)?)?;
     } else {
         print(&format!(
             "peak memory bandwidth: {gigabytes_per_second:.1} GB/s ({lines:.0} cache lines per \

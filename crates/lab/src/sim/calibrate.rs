@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::options::MachineOptions;
 use super::simulator::{Scene, Simulator};
 use crate::ui::failure::Failure;
-use crate::ui::print;
+use crate::ui::{print, print_json};
 
 const SCHEMA: &str = "cosched-sim-calibrate/2";
 
@@ -60,7 +60,7 @@ pub fn calibrate(table: &Path, on: &MachineOptions, json: bool) -> Result<ExitCo
         let placement = placement.to_string();
         let document =
             CalibrationDocument { schema: SCHEMA, table: file, machine, placement, programs };
-        print(&serde_json::to_string_pretty(&document).map_err(Failure::broken)?)?;
+        print_json(&serde_json::to_string_pretty(&document).map_err(Failure::broken)?)?;
         return Ok(ExitCode::SUCCESS);
     }
     let head = format!(

@@ -37,7 +37,7 @@ use crate::how::How;
 use crate::session::Session;
 use crate::stop::MeasuringStop;
 use crate::ui::failure::{Failure, exit_code};
-use crate::ui::{print, say};
+use crate::ui::{print, print_json, say};
 use constants::{ConstantRuns, Constants};
 use live::LiveRuns;
 use program::KernelRun;
@@ -110,7 +110,7 @@ pub fn check(args: &CheckOptions) -> Result<ExitCode, Failure> {
     }
     let report = CheckReport::new(here.description.clone(), constants, alone, &samples);
     match args.json {
-        true => print(&serde_json::to_string_pretty(&report).map_err(Failure::broken)?)?,
+        true => print_json(&serde_json::to_string_pretty(&report).map_err(Failure::broken)?)?,
         false => print(&report.show())?,
     }
     Ok(exit_code(ended, true))

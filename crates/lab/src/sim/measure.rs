@@ -28,7 +28,7 @@ use crate::gaps;
 use crate::session::Session;
 use crate::stop::MeasuringStop;
 use crate::ui::failure::Failure;
-use crate::ui::{print, say};
+use crate::ui::{print, print_json, say};
 
 pub(super) use cpu::spin_turn;
 use description::MeasuredFigures;
@@ -82,7 +82,7 @@ pub fn measure(out: Option<&Path>, quick: bool, json: bool) -> Result<ExitCode, 
     }
     // A disk that is full by now must not cost the figures.
     match json {
-        true => print(&document::json(&figures, &session.description, &path)?)?,
+        true => print_json(&document::json(&figures, &session.description, &path)?)?,
         false => print(text.trim_end())?,
     }
     kept.map_err(|error| Failure::unwritable(&path, &error, ANOTHER))?;

@@ -6,7 +6,7 @@ use cosched_policy::{Kind, Param, Params};
 use serde::Serialize;
 
 use crate::ui::failure::Failure;
-use crate::ui::print;
+use crate::ui::{print, print_json};
 
 const SCHEMA: &str = "cosched-sim-params/1";
 
@@ -29,7 +29,7 @@ pub fn params(policy: Option<Kind>, json: bool) -> Result<ExitCode, Failure> {
     match json {
         true => {
             let document = ParamsDocument { schema: SCHEMA, policy, constants };
-            print(&serde_json::to_string_pretty(&document).map_err(Failure::broken)?)?;
+            print_json(&serde_json::to_string_pretty(&document).map_err(Failure::broken)?)?;
         }
         false if constants.is_empty() => {
             print(&format!("{} uses no constant", policy.unwrap_or("no policy")))?;

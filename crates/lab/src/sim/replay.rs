@@ -29,7 +29,7 @@ use crate::experiment::{self, Variant};
 use crate::how::{How, PolicyChoices};
 use crate::out;
 use crate::ui::failure::Failure;
-use crate::ui::{print, say};
+use crate::ui::{print, print_json, say};
 use program::Replayed;
 use report::{ReplayFigures, ReplayReport};
 
@@ -88,7 +88,7 @@ pub(super) fn replay(run: &Path, args: &RunOptions) -> Result<ExitCode, Failure>
     let report =
         ReplayReport::new(&record, &asked.scene, &hardware, &programs, figures, assumptions);
     match args.json {
-        true => print(&serde_json::to_string_pretty(&report).map_err(Failure::broken)?)?,
+        true => print_json(&serde_json::to_string_pretty(&report).map_err(Failure::broken)?)?,
         false => print(&report.show())?,
     }
     Ok(ExitCode::SUCCESS)

@@ -20,7 +20,7 @@ use super::options::MachineOptions;
 use super::simulator::{Scene, Simulator, on_its_own};
 use crate::source;
 use crate::ui::failure::{Failure, together};
-use crate::ui::print;
+use crate::ui::{print, print_json};
 
 const SCHEMA: &str = "cosched-sim-slowdowns/1";
 
@@ -50,7 +50,7 @@ pub fn slowdowns(jobs: &Path, on: &MachineOptions, json: bool) -> Result<ExitCod
     let levels: Vec<f64> = workload.programs.iter().map(traffic).collect();
     let table = table.spread_out(how, levels);
     match json {
-        true => print(&serde_json::to_string_pretty(&table).map_err(Failure::broken)?)?,
+        true => print_json(&serde_json::to_string_pretty(&table).map_err(Failure::broken)?)?,
         false => print(&table.toml())?,
     }
     Ok(ExitCode::SUCCESS)

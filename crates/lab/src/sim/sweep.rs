@@ -19,7 +19,7 @@ use super::options::RunOptions;
 use super::simulator::{PreparedPrograms, Scene, SimulatedSolo, Simulator, tell_unscaled};
 use crate::source;
 use crate::ui::failure::Failure;
-use crate::ui::{print, watched};
+use crate::ui::{print, print_json, watched};
 use axis::Axis;
 use report::{SweepReport, SweepRow};
 
@@ -71,7 +71,7 @@ pub(super) fn sweep(args: &RunOptions) -> Result<ExitCode, Failure> {
     bar.finish_and_clear();
     let report = SweepReport::new(&axes, rows);
     match args.json {
-        true => print(&serde_json::to_string_pretty(&report).map_err(Failure::broken)?)?,
+        true => print_json(&serde_json::to_string_pretty(&report).map_err(Failure::broken)?)?,
         false => print(&report.show())?,
     }
     Ok(if report.all_succeeded() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

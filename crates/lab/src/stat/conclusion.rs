@@ -4,6 +4,7 @@
 use cosched_linux::observe::monitor::ThreadActivity;
 use cosched_linux::observe::monitor::interval::Slice;
 use cosched_report::disturbance;
+use cosched_workload::shown;
 
 /// What the columns mean.
 pub const LEGEND: &str = "\
@@ -65,6 +66,7 @@ impl ThreadTimes {
     /// What stood in the way of a program, and what to try next. Shares are of the same time as in
     /// the table.
     pub fn conclusion(&self, name: &str, place: &WatchedMachine) -> String {
+        let name = shown(name);
         let locks = self.at_mutexes + self.at_conditions + self.at_barriers;
         let all = self.running + self.without_cpu + self.sleeping + locks;
         let share = |part: f64| if all > 0.0 { part / all } else { 0.0 };
@@ -173,6 +175,13 @@ mod tests {
         assert!(said(pool, 9.6).ends_with("These waits left no CPU idle."), "{}", said(pool, 9.6));
         let beside_others = said(locked, 9.9);
         assert!(!beside_others.contains("faithful"), "{beside_others}");
+    }
+
+    #[test]
+    fn a_name_cannot_control_the_terminal() {
+        let place = WatchedMachine { seconds: 5.0, cpus: 2, has_groups: false, busy: None };
+        let text = ThreadTimes::default().conclusion("a\n\u{1b}]0;b\u{7}\u{9b}m", &place);
+        assert_eq!(text, "a\\n\\u{1b}]0;b\\u{7}\\u{9b}m slept.");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use cosched_core::{Counts, CpuSet, Nanos, Quality};
 use cosched_linux::observe::monitor::interval::{ProgramUse, Slice, by_program};
 use cosched_linux::observe::monitor::{Monitor, ThreadActivity};
+use cosched_workload::shown;
 use serde::Serialize;
 
 use super::arrivals::{Arrivals, group_of};
@@ -254,7 +255,7 @@ impl<'a> StatProgram<'a> {
             0 => self.threads.to_string(),
             idle => format!("{}-{idle}", self.threads),
         };
-        let name: String = self.name.chars().take(20).collect();
+        let name: String = shown(self.name).chars().take(20).collect();
         format!(
             "{at:>8.2} {name:<20} {threads:>7} {:>6.2} {:>6} {:>6} {:>6} {:>6} {:>6} {:>8.0} \
              {:>8.0} {:>7} {:>7} {:>8} {:>8} {:>7}",

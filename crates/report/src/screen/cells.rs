@@ -3,6 +3,7 @@
 use cosched_core::{Exit, Why};
 use cosched_policy::reasons::SharedReason;
 use cosched_results::live::{LiveState, Snapshot, Standing};
+use cosched_workload::must_be_escaped;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::history::nanos;
@@ -338,7 +339,7 @@ fn span(seconds: f64) -> String {
 /// The part of a text that fits, without characters that control a terminal. A mark replaces what
 /// was cut.
 pub(super) fn fitted(text: &str, width: usize) -> String {
-    let text: String = text.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+    let text: String = text.chars().map(|c| if must_be_escaped(c) { '?' } else { c }).collect();
     if text.width() <= width {
         return text;
     }
