@@ -212,3 +212,17 @@ fn a_delegated_cgroup_is_cleaned_up_after_sigkill() {
     place.no_trace_is_left_of(pid);
     marked.end();
 }
+
+/// The shell enters the folder before it is closed.
+#[test]
+fn a_current_folder_that_the_user_may_not_enter_is_refused() {
+    let place = Place::of(User::ordinary());
+    let script = "mkdir closed; cd closed; chmod 0 .; \"$0\" run -p linux -- touch \"$1\"; \
+                  code=$?; chmod 700 .; exit $code";
+    let started = place.path("started");
+    let mut command = place.user.command("sh".as_ref());
+    command.args(["-c", script]).arg(&place.executable).arg(&started);
+    let ended = Cosched::start(command, &place).ended().with(2);
+    let said = ["/closed: permission denied for this user; go to another folder (`cd`)"];
+    assert!(!started.exists(), "{}", ended.saying(&said).stderr);
+}

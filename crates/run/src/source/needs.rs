@@ -1,9 +1,12 @@
 //! What a command needs of the programs that it reads, besides keys that are right.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use cosched_sim::Model;
-use cosched_workload::{ExecutableError, ProgramSpec, Reading, Workload, WorkloadError};
+use cosched_workload::{
+    ExecutableError, ProgramSpec, Reading, Workload, WorkloadError, shown_path,
+};
 use rustix::process::{Resource, getrlimit};
 
 use super::check_launcher;
@@ -76,6 +79,7 @@ impl Runs<'_> {
                 refuse(spec.check_script().map_err(unusable));
             }
             refuse(check_size(spec));
+            refuse(check_folder(spec));
         }
         for (_, spec) in reading.right(&["after"]).filter(|_| self.predicted) {
             refuse(check_start(spec));
@@ -136,6 +140,24 @@ fn check_size(spec: &ProgramSpec) -> Result<(), WorkloadError> {
             most as f64 / MIB,
         ),
     })
+}
+
+/// Checks that the user may enter the folder in which the program starts. Without the key `cwd`
+/// that is the current one, or the jobs file's, which nothing has been looked up in.
+fn check_folder(spec: &ProgramSpec) -> Result<(), WorkloadError> {
+    let entered = spec.cwd.join(".").metadata();
+    let is_closed = entered.is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);
+    match is_closed {
+        false => Ok(()),
+        true => Err(WorkloadError::Unusable {
+            place: spec.places.command.clone(),
+            what: format!(
+                "starts in {}: permission denied for this user; go to another folder (`cd`), or \
+                 name one with `cwd` in a jobs file",
+                shown_path(&spec.cwd)
+            ),
+        }),
+    }
 }
 
 fn check_start(spec: &ProgramSpec) -> Result<(), WorkloadError> {
