@@ -290,3 +290,24 @@ fn a_comparison_keeps_no_disturbed_time() {
     assert!(!known());
     drop(busy);
 }
+
+/// Files and tables that others would trust later.
+#[test]
+fn every_measurement_says_that_it_is_disturbed() {
+    let home = home();
+    let _busy = burners();
+    std::fs::write(home.path().join("jobs.toml"), "[[program]]\ncommand = 'true'\n").unwrap();
+    for command in [
+        "sim measure --quick --out machine.toml",
+        "doctor --measure",
+        "profile --machine",
+        "calibrate quanta jobs.toml --slices 1ms --runs 1",
+    ] {
+        let mut command = cosched(home.path(), &command.split(' ').collect::<Vec<_>>());
+        let said = text(&command.current_dir(home.path()).output().unwrap().stderr);
+        // Older kernels have no slices of single threads.
+        assert!(said.contains("the machine is busy") || said.contains("need Linux"), "{said}");
+    }
+    let kept = std::fs::read_to_string(home.path().join("machine.toml")).unwrap();
+    assert!(kept.contains("# The machine was busy: other processes used"), "{kept}");
+}

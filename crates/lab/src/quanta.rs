@@ -25,7 +25,7 @@ use crate::session::Session;
 use crate::stop::MeasuringStop;
 use crate::ui::failure::{Failure, exit_code};
 use crate::ui::pace::{Pace, order};
-use crate::ui::{print, say};
+use crate::ui::{Talk, print, say};
 
 /// How often a run is measured. In less, threads that only wait for their turn would seem idle.
 const INTERVAL: Duration = Duration::from_millis(50);
@@ -70,6 +70,7 @@ pub fn quanta(training: &Path, slices: &[Nanos], runs: u16) -> Result<ExitCode, 
     let session = Session::here()?;
     let mut programs = with_loads(&workload, session.usable.cpus.len());
     programs.iter().try_for_each(|program| session.executable(&program.spec).map(drop))?;
+    session.tell_if_busy(Talk::Usual);
     let ended = MeasuringStop::ended(train(&session, &mut programs, slices, runs))?;
     if ended != Ended::Complete {
         say(format_args!("interrupted: there is no table"));

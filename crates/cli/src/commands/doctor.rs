@@ -22,7 +22,7 @@ use serde::Serialize;
 
 use crate::session::{ByWeightReport, Session};
 use crate::ui::failure::Failure;
-use crate::ui::{print, print_json};
+use crate::ui::{Talk, print, print_json};
 use barriers::BarrierReport;
 use machine::MachineReport;
 use outlook::Outlook;
@@ -70,6 +70,9 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     let session = Session::here()?;
     let proc = Proc::own().map_err(Failure::input)?;
     let rights = Rights::probe(&proc, &Sys::default()).map_err(Failure::broken)?;
+    if args.measure {
+        session.tell_if_busy(Talk::Usual);
+    }
     let gaps = match args.measure.then(|| gaps::measure(&session, &rights)).transpose() {
         Ok(gaps) => gaps,
         Err(stop) => return stop.code(),

@@ -16,7 +16,7 @@ use crate::session::Session;
 use crate::sim;
 use crate::store::{Peak, Store};
 use crate::ui::failure::Failure;
-use crate::ui::{print, print_json, say};
+use crate::ui::{Talk, print, print_json, say};
 
 const SCHEMA: &str = "cosched-profile-machine/1";
 
@@ -53,6 +53,7 @@ pub(super) fn machine(json: bool) -> Result<ExitCode, Failure> {
         "measuring the memory's peak bandwidth; other programs that run now make the figure too \
          small"
     ));
+    session.tell_if_busy(Talk::Usual);
     let cpus: Vec<usize> = session.usable.cpus.iter().collect();
     let (gigabytes_per_second, threads) = sim::memory_peak(&cpus)?;
     let measured_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();

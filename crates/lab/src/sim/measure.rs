@@ -28,7 +28,7 @@ use crate::gaps;
 use crate::session::Session;
 use crate::stop::MeasuringStop;
 use crate::ui::failure::Failure;
-use crate::ui::{print, print_json, say};
+use crate::ui::{Talk, print, print_json, say};
 
 pub(super) use cpu::spin_turn;
 use description::MeasuredFigures;
@@ -71,11 +71,12 @@ pub fn measure(out: Option<&Path>, quick: bool, json: bool) -> Result<ExitCode, 
     };
     check_writable(&path)?;
     let effort = if quick { Effort::QUICK } else { Effort::FULL };
+    let busy = session.tell_if_busy(Talk::Usual);
     let figures = match figures(&session, effort) {
         Ok(figures) => figures,
         Err(stop) => return stop.code(),
     };
-    let text = description::text(&figures, &session);
+    let text = description::text(&figures, &session, busy.as_deref());
     let kept = whole_file::write(&path, text.as_bytes());
     if kept.is_ok() {
         say(format_args!("kept in {}", path.display()));

@@ -55,21 +55,21 @@ fn used_by_others(cpus: CpuSet) -> Option<f64> {
     let (load, began, own) = (Load::begin(cpus)?, Instant::now(), own_cpu_seconds());
     sleep(WATCHED);
     let used = load.so_far()?.busy_seconds - (own_cpu_seconds() - own);
-    Some((used / began.elapsed().as_secs_f64()).max(0.0))
+    // CPUs are counted in ticks, so more may seem to be used than there are.
+    Some((used / began.elapsed().as_secs_f64()).clamp(0.0, cpus.len() as f64))
 }
 
 impl Session {
-    /// Says so if other processes use the CPUs now.
-    pub fn tell_if_busy(&self, talk: Talk) {
+    /// Says so if other processes use the CPUs now. Returns how many they use, in words.
+    pub fn tell_if_busy(&self, talk: Talk) -> Option<String> {
         let cpus = self.usable.cpus;
-        let used = used_by_others(cpus).filter(|used| disturbance::is_busy(*used, cpus.len()));
-        if let Some(used) = used {
-            talk.tell(format_args!(
-                "the machine is busy: other processes use {}. Times will be disturbed; wait until \
-                 it is idle (the system's `top` shows what uses CPUs)",
-                disturbance::of_cpus(used, cpus.len())
-            ));
-        }
+        let used = used_by_others(cpus).filter(|used| disturbance::is_busy(*used, cpus.len()))?;
+        let used = disturbance::of_cpus(used, cpus.len());
+        talk.tell(format_args!(
+            "the machine is busy: other processes use {used}. Times will be disturbed; wait until \
+             it is idle (the system's `top` shows what uses CPUs)"
+        ));
+        Some(used)
     }
 }
 

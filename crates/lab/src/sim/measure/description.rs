@@ -45,7 +45,8 @@ pub(super) struct MeasuredFigures {
     pub(super) backend: &'static str,
 }
 
-pub(super) fn text(figures: &MeasuredFigures, session: &Session) -> String {
+/// The file; `busy`: how many CPUs other processes used, if they did.
+pub(super) fn text(figures: &MeasuredFigures, session: &Session, busy: Option<&str>) -> String {
     let topology = this::usable(session);
     let machine = &session.description;
     let mut text = format!(
@@ -57,6 +58,13 @@ pub(super) fn text(figures: &MeasuredFigures, session: &Session) -> String {
         machine.cpus,
         machine.kernel,
     );
+    if let Some(used) = busy {
+        let _ = writeln!(
+            text,
+            "# The machine was busy: other processes used {used}, so the figures are doubtful.\n\
+             # Measure again on the idle machine.\n"
+        );
+    }
     let mut line = |key: &str, value: String, what: &str| {
         let _ = writeln!(text, "# {what}\n{key} = {value}");
     };
@@ -207,7 +215,13 @@ mod tests {
             own,
             backend: "cgroup-v2",
         };
-        let read = Hardware::parse(&text(&figures, &session), "machine.toml").unwrap();
+        let idle = text(&figures, &session, None);
+        assert!(!idle.contains("busy:"), "{idle}");
+        let busy = text(&figures, &session, Some("1.7 of 2 CPUs"));
+        assert!(busy.contains("# The machine was busy: other processes used 1.7 of 2 CPUs"));
+        let read = Hardware::parse(&idle, "machine.toml").unwrap();
+        let again = Hardware::parse(&busy, "machine.toml").unwrap();
+        assert_eq!(format!("{again:?}"), format!("{read:?}"));
         assert_eq!(read.topology, topology);
         assert_eq!((read.gigahertz, read.smt_share, read.memory_nanos), (3.1, 0.6, 110.5));
         assert_eq!(
