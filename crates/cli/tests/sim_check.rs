@@ -106,7 +106,8 @@ fn without_a_measurement_or_kernels_the_remedy_is_shown() {
     };
     let missing = refusal_of(&["sim", "check", "--kernels", "nowhere"]);
     assert!(
-        missing.contains("nowhere: there is no '") && missing.contains("make kernels"),
+        missing.contains("nowhere: there is no '")
+            && missing.contains("source tree `make kernels`"),
         "{missing}"
     );
     let unknown = refusal_of(&["sim", "check", "--only", "barrier,cray"]);

@@ -154,8 +154,8 @@ fn kernels(folder: &Path, mixtures: &[Mixture]) -> Result<std::path::PathBuf, Fa
         mixtures.iter().flat_map(|mixture| &mixture.programs).find(|p| missing(p))
     {
         return Err(Failure::Input(format!(
-            "{}: there is no '{}'; build the kernels with `make kernels`, or name their folder \
-             with --kernels",
+            "{}: there is no '{}'. The kernels are not part of an installed package: in cosched's \
+             source tree `make kernels` builds them; name their folder with --kernels",
             folder.display(),
             program.name()
         )));
