@@ -150,6 +150,9 @@ pub(crate) fn why_unknown(run: &RunResult) -> String {
     let lacks_solo = |program: &ProgramResult| program.alone_as_started_seconds().is_none();
     let lacks_solo = run.programs.iter().any(lacks_solo);
     impossible_solos([run]).unwrap_or_else(|| match lacks_solo {
+        true if run.simulation.is_some() => {
+            "Interference is not known without solo times; leave out --no-solo.".to_owned()
+        }
         true => "Interference is not known without solo times; `cosched profile` measures them."
             .to_owned(),
         false => "Interference is not known, because a program did not finish its work.".to_owned(),
@@ -158,6 +161,10 @@ pub(crate) fn why_unknown(run: &RunResult) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use cosched_results::result::Simulation;
+
     use super::*;
     use crate::testkit;
 
@@ -185,6 +192,20 @@ mod tests {
         assert!(!is_disturbed(&run), "the kernel counts in hundredths of a second");
         (run.total_seconds, run.others_cpu_seconds) = (100.0, Some(5.0));
         assert!(!is_disturbed(&run), "a fortieth of two CPUs");
+    }
+
+    #[test]
+    fn a_simulation_finds_solo_times_itself() {
+        let mut run = testkit::gang();
+        run.programs.iter_mut().for_each(|program| program.solo_seconds = None);
+        assert!(why_unknown(&run).contains("`cosched profile`"), "{}", why_unknown(&run));
+        run.simulation = Some(Simulation {
+            machine: "e5410-8".into(),
+            kernel: "eevdf".into(),
+            seed: 1,
+            set: BTreeMap::new(),
+        });
+        assert!(why_unknown(&run).ends_with("leave out --no-solo."), "{}", why_unknown(&run));
     }
 
     #[test]
