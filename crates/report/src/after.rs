@@ -10,6 +10,7 @@ use crate::words;
 pub fn end(program: &ProgramResult) -> String {
     let unended = || match &program.not_started {
         Some(why) => format!("not started: {}", not_started(why)),
+        None if program.detached_seconds.is_some() => "detached".to_owned(),
         None => "not ended".to_owned(),
     };
     program.exit.map_or_else(unended, words::exit)

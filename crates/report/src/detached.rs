@@ -7,8 +7,9 @@ use crate::words;
 
 /// That a program was detached, and when; `None`: it was not.
 pub(crate) fn in_words(run: &RunResult, slot: usize) -> Option<String> {
-    let last = run.programs[slot].timeline.last().filter(|_| run.was_detached(slot))?;
-    let at = words::instant(nanos(last.1));
+    let program = Some(&run.programs[slot]).filter(|_| run.was_detached(slot))?;
+    let last = program.timeline.last().map(|span| span.1);
+    let at = words::instant(nanos(program.detached_seconds.or(last)?));
     Some(format!("It was detached at {at}: from then on cosched did not schedule it."))
 }
 
@@ -21,6 +22,17 @@ pub(crate) fn is_any(run: &RunResult) -> bool {
 mod tests {
     use crate::by_hand::{A, B, run};
     use crate::{disturbance, words};
+
+    /// It may end by itself before the run does.
+    #[test]
+    fn a_detached_program_that_has_ended_is_told() {
+        let mut run = run();
+        (run.programs[A].exit, run.programs[A].detached_seconds) = (None, Some(0.0625));
+        assert!(super::is_any(&run));
+        let told = super::in_words(&run, A).unwrap();
+        assert!(told.starts_with("It was detached at 0.062 s"), "{told}");
+        assert_eq!(crate::after::end(&run.programs[A]), "detached");
+    }
 
     /// What a detached program uses is not known, and would count as that of other processes.
     #[test]

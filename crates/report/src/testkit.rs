@@ -216,6 +216,7 @@ fn program(name: &str, timeline: Vec<TimelineEntry>, end: f64) -> ProgramResult 
         usage: Usage::default(),
         timeline,
         turns: Vec::new(),
+        detached_seconds: None,
         left_running: false,
         terms: None,
         environment: None,

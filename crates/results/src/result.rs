@@ -257,6 +257,9 @@ pub struct ProgramResult {
     /// outside of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub turns: Vec<(f64, f64)>,
+    /// When the user detached it; `None`: not before the run ended, and in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detached_seconds: Option<f64>,
     /// Whether processes of it were alive when the run ended, and were left running.
     pub left_running: bool,
     /// Its other terms for the policy; `None` in older files.
@@ -418,12 +421,12 @@ fn is_no_time(seconds: &f64) -> bool {
 }
 
 impl RunResult {
-    /// Whether the user detached a program in this position before it ended, and it outlived the
-    /// run.
+    /// Whether the user detached a program. Older files tell it only of one that outlived the run.
     pub fn was_detached(&self, slot: usize) -> bool {
         let program = &self.programs[slot];
         let is_open = program.exit.is_none() && !program.timeline.is_empty();
-        is_open && program.left_running && self.interrupted_by.is_none()
+        let outlived = is_open && program.left_running && self.interrupted_by.is_none();
+        program.detached_seconds.is_some() || outlived
     }
 
     /// The policy, and the one that decided in its place, for people.

@@ -75,8 +75,9 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
             print(&table::run(&ran.result, &after))?;
         }
     }
-    // How processes end that are not ours is their affair.
-    Ok(exit_code(ran.ended, ran.report_troubles()))
+    // How processes end that are not ours is their affair. A detached one has not.
+    let all_ended = !(0..ran.result.programs.len()).any(|slot| ran.result.was_detached(slot));
+    Ok(exit_code(ran.ended, ran.report_troubles() && all_ended))
 }
 
 /// What was done to the processes. What could not be restored is

@@ -137,7 +137,7 @@ fn detach_restores_a_program_and_says_what_is_restored() {
         assert_eq!(code, 0, "{text}");
         assert!(text.contains("their original class, nice value and slice"), "{text}");
         assert!(locker.has_original_settings(), "{:?}", locker.attrs());
-        let ended = cosched.ended().with(0).saying(&["was detached, as requested"]);
+        let ended = cosched.ended().with(1).saying(&["was detached, as requested"]);
         let (code, text) = said(&["detach", &pid]);
         assert!(code == 2 && text.contains("no cosched of yours schedules process"), "{text}");
         locker.goes_on(&place);
@@ -181,6 +181,37 @@ fn a_run_goes_on_without_a_detached_program() {
     locker.goes_on(&place);
     locker.stop(&place);
     place.nothing_is_left_of(&ended);
+}
+
+/// Only the shim could know how it ended, and that is gone by then.
+#[test]
+fn a_detached_program_that_ends_before_the_run_is_told() {
+    let place = Place::new();
+    let until = |file: &str| {
+        let wait = format!("while test ! -e {file}; do sleep 0.01; done");
+        format!("echo $$ > {file}.new; mv {file}.new {file}.pid; {wait}")
+    };
+    let (first, second) = (until("over"), until("go"));
+    let fixed = ["run", "-p", "linux", "--out", "out", "--"];
+    let programs = ["sh", "-c", &first, ":::", "sh", "-c", &second];
+    let cosched = place.cosched(&[&fixed[..], &programs].concat());
+    eventually("the programs", || ["over.pid", "go.pid"].iter().all(|f| place.path(f).exists()));
+    // A program may run before cosched has noted it, and cannot be detached until then.
+    eventually("the release", || {
+        let mut detach = place.user.command(&place.executable);
+        detach.args(["detach", place.read("go.pid").trim()]);
+        detach.env("XDG_RUNTIME_DIR", place.path("run")).output().unwrap().status.success()
+    });
+    let second = format!("/proc/{}", place.read("go.pid").trim());
+    place.write("go", "");
+    eventually("its end", || !std::path::Path::new(&second).exists());
+    place.write("over", "");
+    let ended = cosched.ended().with(1);
+    assert!(ended.stdout.contains(" detached "), "{}", ended.stdout);
+    let result = ended.result();
+    assert!(result.programs[1].detached_seconds.is_some() && !result.programs[1].left_running);
+    let told = place.cosched(&["explain", "out"]).ended().with(0).stdout;
+    assert!(told.contains("sh-2 was detached before it finished"), "{told}");
 }
 
 #[test]

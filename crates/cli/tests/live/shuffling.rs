@@ -111,7 +111,7 @@ fn detach_restores_each_thread_and_says_so() {
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(said.contains("its threads have their original CPUs"), "{said}");
     assert!(groups.has_original_settings(&locker), "{:?}", masks(&locker));
-    place.no_trace_is_left_of(cosched.ended().with(0).pid);
+    place.no_trace_is_left_of(cosched.ended().with(1).pid);
     assert_eq!(locker.stop(&place), Some(7));
 }
 

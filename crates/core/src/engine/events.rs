@@ -100,7 +100,10 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         let Some(i) = self.index(id) else { return };
         match command {
             UserCommand::Weight(_, weight) => self.programs[i].weight = weight,
-            UserCommand::Detach(_) => self.detach(id),
+            UserCommand::Detach(_) => {
+                self.accounts[usize::from(id.slot)].outcome.detached = Some(self.now);
+                self.detach(id);
+            }
         }
         self.causes.push(Cause::Commanded(command));
     }

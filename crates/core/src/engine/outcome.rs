@@ -113,6 +113,8 @@ pub struct ProgramOutcome {
     pub timeline: Latest<Span>,
     /// Where programs take turns by weight: its turns. It may run outside of them, too.
     pub turns: Latest<Stretch>,
+    /// When the user detached it, if that was before the run ended.
+    pub detached: Option<Nanos>,
     /// Whether processes of it were still alive when the run ended, and were left running.
     pub left_running: bool,
     /// What trials have shown of it.

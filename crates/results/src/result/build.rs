@@ -213,6 +213,7 @@ fn program(
             .map(|span| TimelineEntry(seconds(span.from), seconds(span.to), span.cpus))
             .collect(),
         turns: outcome.turns.iter().map(|turn| (seconds(turn.from), seconds(turn.to))).collect(),
+        detached_seconds: outcome.detached.map(seconds),
         left_running: outcome.left_running,
         terms: context.terms.clone(),
         environment: context.environment.clone(),

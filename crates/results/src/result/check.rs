@@ -99,6 +99,7 @@ fn program(at: &str, program: &ProgramResult) -> Result<(), Fault> {
         ("solo_seconds", program.solo_seconds),
         ("rejected_solo_seconds", program.rejected_solo_seconds),
         ("molded_solo_seconds", program.molded_solo_seconds),
+        ("detached_seconds", program.detached_seconds),
         ("longest_frozen_seconds", Some(program.longest_frozen_seconds)),
         ("usage.user_seconds", Some(program.usage.user_seconds)),
         ("usage.system_seconds", Some(program.usage.system_seconds)),

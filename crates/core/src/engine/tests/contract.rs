@@ -185,7 +185,8 @@ fn a_detached_program_runs_on_and_is_not_waited_for() {
         run(fake, in_turn(), setup(vec![ProgramSetup::new(2), ProgramSetup::new(2)]));
     assert!(fake.steps().contains(&Step::Release(p(1))));
     assert_eq!(outcome.programs[0].done, Some(outcome.total));
-    assert_eq!(outcome.programs[1].done, None);
+    assert_eq!((outcome.programs[1].done, outcome.programs[1].detached), (None, Some(MS(50))));
+    assert_eq!(outcome.programs[0].detached, None);
 }
 
 /// After Ctrl-C, programs that ran before cosched are detached, and programs that cosched started
@@ -203,6 +204,7 @@ fn ctrl_c_detaches_attached_and_ends_started_programs() {
     assert!(!signalled(p(0)), "{steps:?}");
     assert!(signalled(p(1)), "{steps:?}");
     assert!(outcome.programs[0].completions.is_empty());
+    assert_eq!(outcome.programs[0].detached, None, "the run ended");
 }
 
 /// Twenty thousand threads have a rule each, and one rule changes per quantum. An algorithm with a
