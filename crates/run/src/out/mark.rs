@@ -14,7 +14,7 @@ use cosched_workload::ProgramSpec;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open, openat};
 use rustix::io::Errno;
 
-use super::{Folder, refused};
+use super::{Folder, RESULT, refused};
 use crate::ui::failure::Failure;
 
 /// For a user who finds the file.
@@ -22,6 +22,8 @@ const FIRST_LINE: &str =
     "cosched runs these programs, or was killed; `cosched run --force` replaces their outputs:";
 /// Why a folder is refused in which another run is in progress.
 pub(super) const TAKEN: &str = "another cosched is running programs there; choose another folder";
+/// Why a folder is refused that got a result after it was looked at.
+const HAS_ENDED: &str = "another run has just ended there; choose another folder";
 /// The names of the most programs fit.
 const MAX_BYTES: u64 = 1 << 20;
 pub(super) const FLAGS: OFlags = OFlags::from_bits_retain(
@@ -39,17 +41,17 @@ impl RunMark {
     /// Marks a folder. `None` if the file cannot be written: a run does not depend on it.
     ///
     /// # Errors
-    /// When another cosched runs programs into the folder.
+    /// When another cosched runs programs into the folder, or has done so since it was looked at.
     pub(crate) fn set(
         folder: &Folder,
         programs: &[ProgramSpec],
     ) -> Result<Option<RunMark>, Failure> {
         let path = folder.place(Path::new(NAME));
         let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | FLAGS;
-        let file = match open(&path, new, Mode::from_raw_mode(0o600)) {
-            Ok(file) => file,
+        let (file, is_new) = match open(&path, new, Mode::from_raw_mode(0o600)) {
+            Ok(file) => (file, true),
             Err(Errno::EXIST) => match open(&path, OFlags::RDWR | FLAGS, Mode::empty()) {
-                Ok(file) => file,
+                Ok(file) => (file, false),
                 Err(_) => return Ok(None),
             },
             Err(_) => return Ok(None),
@@ -58,6 +60,12 @@ impl RunMark {
             return Err(refused(&folder.shown, TAKEN));
         }
         let mut file = File::from(file);
+        if folder.place(Path::new(RESULT)).symlink_metadata().is_ok() {
+            if is_new {
+                RunMark { path, _locked: file }.remove();
+            }
+            return Err(refused(&folder.shown, HAS_ENDED));
+        }
         // Another file may have got this name meanwhile.
         if !is_new_or_ours(&mut file) {
             return Ok(None);
@@ -129,6 +137,16 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    #[test]
+    fn a_result_that_came_meanwhile_is_not_overwritten() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = Folder::open(place.path()).unwrap();
+        fs::write(place.path().join(RESULT), "").unwrap();
+        let refused = RunMark::set(&folder, &[]).unwrap_err();
+        assert!(refused.text().contains(HAS_ENDED), "{refused:?}");
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "the result");
+    }
 
     #[test]
     fn files_that_got_the_name_meanwhile_are_left_alone() {
