@@ -49,7 +49,7 @@ pub fn put(bytes: &[u8]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints a line of many, escaped as by [`print`], and tells whether a reader is still there.
+/// Prints a line of many, escaped as by [`print()`], and tells whether a reader is still there.
 ///
 /// # Errors
 /// When standard output was closed at the start, or cannot be written to.
