@@ -38,9 +38,12 @@ pub fn slowdowns(jobs: &Path, on: &MachineOptions, json: bool) -> Result<ExitCod
     let threads =
         workload.programs.iter().map(|spec| usize::from(simulator.session.threads(spec))).max();
     if 3 * threads.unwrap_or(0) > cpus {
+        let remedy = match cpus {
+            0..3 => "take a machine with at least 3",
+            _ => "give them fewer threads",
+        };
         return Err(Failure::Input(format!(
-            "{file}: three programs at a time do not fit into {} CPUs: give them fewer threads",
-            cpus
+            "{file}: three programs at a time do not fit into {cpus} CPUs: {remedy}"
         )));
     }
     let jobs = simulator.jobs(&workload)?;

@@ -18,6 +18,8 @@ at another CPU. xfer/s: locks handed to a sleeping thread; across%: to another g
 const MUCH: f64 = 0.1;
 /// A program that uses fewer CPUs than this does next to nothing, and its shares say little.
 const LITTLE: f64 = 0.01;
+/// A program that ends sooner, in seconds, has mostly been started and ended.
+const SHORT: f64 = 0.01;
 
 /// The time of one program's threads over all intervals, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -67,6 +69,12 @@ impl ThreadTimes {
     /// the table.
     pub fn conclusion(&self, name: &str, place: &WatchedMachine) -> String {
         let name = shown(name);
+        if place.seconds < SHORT {
+            return format!(
+                "{name} was watched for {:.1} ms, too short to judge.",
+                place.seconds * 1e3
+            );
+        }
         let locks = self.at_mutexes + self.at_conditions + self.at_barriers;
         let all = self.running + self.without_cpu + self.sleeping + locks;
         let share = |part: f64| if all > 0.0 { part / all } else { 0.0 };

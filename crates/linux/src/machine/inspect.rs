@@ -247,8 +247,8 @@ impl Linux {
                     id,
                     format!(
                         "was stopped by another process, or because it wanted something of the \
-                         terminal, and is left alone until it is continued (`kill -CONT {pid}`); \
-                         give it a file by the key `stdin`, or the terminal by `cosched exec`"
+                         terminal, and is left alone until it is continued (`kill -CONT {pid}`); a \
+                         program that needs the terminal gets it by `cosched exec`"
                     ),
                 );
                 self.tell(Happening::StoppedByOther(id));

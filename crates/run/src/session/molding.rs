@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::path::Path;
 
 use cosched_core::{Molding, Profile, Speedup};
 use cosched_policy::molding::mold;
@@ -16,6 +17,7 @@ use shell_words::{join, quote};
 
 use super::here::Session;
 use super::request::Request;
+use crate::source::STANDARD_INPUT;
 
 /// Programs that are started with fewer threads than they would have.
 pub struct Molded {
@@ -126,6 +128,7 @@ fn lack_of_solo_times(missing: &[(&ProgramSpec, Vec<u16>)]) -> Option<String> {
     let all: BTreeSet<u16> = missing.iter().flat_map(|(_, counts)| counts).copied().collect();
     let options = format!("--runs 5 --threads {}", list(&mut all.iter()));
     let command = match &first.places.command.file {
+        Some(file) if file == Path::new(STANDARD_INPUT) => format!("- {options}"),
         Some(file) => format!("{} {options}", quote(&shown_path(file))),
         None => format!("{options} -- {}", escaped(&join(&first.command))),
     };
@@ -185,7 +188,6 @@ impl fmt::Display for Molded {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
 
     use cosched_core::Nanos;
 
@@ -209,6 +211,9 @@ mod tests {
         assert!(lack.contains("(a with 1,2 threads; b with 4 threads are missing)"), "{lack}");
         let command = "`cosched profile 'my jobs.toml' --runs 5 --threads 1,2,4`";
         assert!(lack.contains(command), "{lack}");
+        let piped = Workload::parse(text, Path::new(STANDARD_INPUT)).unwrap().programs;
+        let lack = lack_of_solo_times(&[(&piped[0], vec![1, 2])]).unwrap();
+        assert!(lack.contains("`cosched profile - --runs 5 --threads 1,2`"), "{lack}");
         assert_eq!(lack_of_solo_times(&[]), None);
     }
 }
