@@ -16,9 +16,6 @@ use crate::ui::failure::{Failure, current_folder};
 pub use mistakes::{check_launcher, check_one_program};
 pub use needs::{Needs, Runs, model_on};
 
-/// What stands in place of the file's name in what is said of a jobs file that is no file.
-pub(crate) const STANDARD_INPUT: &str = "standard input";
-
 /// What to run: a jobs file, or else command lines, or else commands.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
@@ -121,7 +118,7 @@ pub fn simulated(file: Option<&Path>, machine: &Session) -> Result<Workload, Fai
 /// as `/dev/fd/63`: their programs start here.
 fn load(path: &Path, here: &Path) -> Result<Reading, WorkloadError> {
     if path == Path::new("-") || path == Path::new("/dev/stdin") {
-        return Reading::read(io::stdin().lock(), Path::new(STANDARD_INPUT), here);
+        return Reading::read(io::stdin().lock(), Path::new(input::STANDARD_INPUT), here);
     }
     if path.starts_with("/dev") {
         let file = input::open(path)

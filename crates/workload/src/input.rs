@@ -21,6 +21,9 @@ const ELOOP: i32 = 40;
 /// The flag of `open` by which no read waits, as x86, Arm, POWER and RISC-V have it.
 const O_NONBLOCK: i32 = 0o4000;
 
+/// What stands in place of a file's name in what is said of standard input.
+pub const STANDARD_INPUT: &str = "standard input";
+
 /// Opens a file to be read.
 ///
 /// # Errors

@@ -1,6 +1,7 @@
 //! One program in cosched's place: it notices nothing, and cosched ends with its status.
 
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use rustix::process::Signal;
@@ -60,6 +61,22 @@ fn a_stream_that_is_closed_stays_closed_for_the_program() {
         let status = command.env("XDG_RUNTIME_DIR", place.path("run")).status().unwrap();
         assert_eq!(status.code(), Some(7), "{closed}");
     }
+}
+
+#[test]
+fn a_program_starts_in_a_folder_that_it_may_not_enter() {
+    let place = Place::of(User::ordinary());
+    // Only root can begin there as somebody else.
+    if let User::Caller = place.user {
+        return;
+    }
+    let closed = place.path("closed");
+    std::fs::create_dir(&closed).unwrap();
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let mut command = place.user.command(&place.executable);
+    command.args(["exec", "--", "sh", "-c", "exit 7"]).current_dir(&closed);
+    let status = command.env("XDG_RUNTIME_DIR", place.path("run")).status().unwrap();
+    assert_eq!(status.code(), Some(7));
 }
 
 #[test]

@@ -121,7 +121,10 @@ impl Linux {
             command.arg0(name).args(arguments);
         }
         command.env_clear().envs(env);
-        command.current_dir(&order.cwd);
+        // A folder that this user may not enter can be where it is.
+        if !std::env::current_dir().is_ok_and(|here| here == order.cwd) {
+            command.current_dir(&order.cwd);
+        }
         // SAFETY: between `fork` and `exec` this makes system calls only; it allocates nothing and
         // takes no lock.
         unsafe {

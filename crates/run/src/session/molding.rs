@@ -12,12 +12,12 @@ use std::path::Path;
 use cosched_core::{Molding, Profile, Speedup};
 use cosched_policy::molding::mold;
 use cosched_policy::{OptionGroup, advice::Candidate};
+use cosched_workload::input::STANDARD_INPUT;
 use cosched_workload::{ProgramSpec, Repeat, Workload, escaped, shown, shown_path};
 use shell_words::{join, quote};
 
 use super::here::Session;
 use super::request::Request;
-use crate::source::STANDARD_INPUT;
 
 /// Programs that are started with fewer threads than they would have.
 pub struct Molded {
