@@ -7,9 +7,9 @@
 //!
 //! The file is a `redb` database, so a crash in the middle of a change leaves the old state. It can
 //! be open in one process at a time. It is therefore opened for the moment of one transaction only,
-//! and a process that finds it taken waits a little. Everything is read in one go, from a copy in
-//! memory, when the store is opened: looking a program up costs nothing. Two stores at work
-//! together only miss what the other has added since.
+//! and a process that finds it taken waits a little. Everything is read in one go when the
+//! store is opened: looking a program up costs nothing. Two stores at work together only miss what
+//! the other has added since.
 //!
 //! A file that is damaged is told and left as it is: it may be the only copy of hours of measuring.
 

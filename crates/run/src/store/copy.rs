@@ -1,72 +1,87 @@
-//! A copy of the file in memory, to look something up.
+//! The file, to look something up: what a database writes to it stays in memory.
 //!
-//! Opening the file itself writes to it, and waits for the disk several times: milliseconds, and
-//! seconds where other programs keep the disk busy.
+//! Opening the file itself writes to it, and waits for the disk several times, which takes seconds
+//! where other programs keep the disk busy.
 
 use std::fs::File;
-use std::io::{self, Read};
-use std::ops::Range;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use redb::StorageBackend;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-/// What a database does to it is not kept.
+/// The file, open and locked against changes by others, and what would be written to it.
 #[derive(Debug)]
-pub(super) struct FileCopy(RwLock<Vec<u8>>);
+pub(super) struct FileCopy {
+    /// `None`: it is not there.
+    file: Option<File>,
+    changes: Mutex<Changes>,
+}
+
+#[derive(Debug, Default)]
+struct Changes {
+    len: u64,
+    /// Places and contents, in order.
+    writes: Vec<(u64, Vec<u8>)>,
+}
 
 impl FileCopy {
-    /// The content of the file, nothing if it is not there; `None`: another process has it open.
+    /// The file, empty if it is not there; `None`: another process has it open.
     pub(super) fn of(file: &Path) -> io::Result<Option<FileCopy>> {
-        let mut content = Vec::new();
-        match File::open(file) {
-            Ok(mut open) => {
-                match flock(&open, FlockOperation::NonBlockingLockShared) {
-                    Err(Errno::WOULDBLOCK) => return Ok(None),
-                    locked => locked?,
-                }
-                open.read_to_end(&mut content)?;
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        let file = match File::open(file) {
+            Ok(file) => Some(file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
+        };
+        let mut changes = Changes::default();
+        if let Some(file) = &file {
+            match flock(file, FlockOperation::NonBlockingLockShared) {
+                Err(Errno::WOULDBLOCK) => return Ok(None),
+                locked => locked?,
+            }
+            changes.len = file.metadata()?.len();
         }
-        Ok(Some(FileCopy(RwLock::new(content))))
+        Ok(Some(FileCopy { file, changes: Mutex::new(changes) }))
     }
 
-    fn content<T>(&self, read: impl FnOnce(&[u8]) -> T) -> T {
-        read(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    fn changes(&self) -> MutexGuard<'_, Changes> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    fn change<T>(&self, change: impl FnOnce(&mut Vec<u8>) -> T) -> T {
-        change(&mut self.0.write().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-/// What lies outside is damage, as in a file that is too short.
-fn outside() -> io::Error {
-    io::Error::from(io::ErrorKind::UnexpectedEof)
-}
-
-fn place(offset: u64, len: usize) -> io::Result<Range<usize>> {
-    let start = usize::try_from(offset).map_err(|_| outside())?;
-    Ok(start..start.checked_add(len).ok_or_else(outside)?)
 }
 
 impl StorageBackend for FileCopy {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.content(<[u8]>::len) as u64)
+        Ok(self.changes().len)
     }
 
     fn read(&self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
-        let place = place(offset, len)?;
-        self.content(|content| content.get(place).map(<[u8]>::to_vec)).ok_or_else(outside)
+        let changes = self.changes();
+        let end = offset.checked_add(len as u64).filter(|end| *end <= changes.len);
+        let end = end.ok_or(io::ErrorKind::UnexpectedEof)?;
+        // What was added to the file has zeros until it is written.
+        let mut content = vec![0; len];
+        let mut filled = 0;
+        while let Some(file) = self.file.as_ref().filter(|_| filled < len) {
+            match file.read_at(&mut content[filled..], offset + filled as u64)? {
+                0 => break,
+                read => filled += read,
+            }
+        }
+        for (at, written) in &changes.writes {
+            let (from, to) = (offset.max(*at), end.min(at + written.len() as u64));
+            if from < to {
+                let of = |start: u64| (from - start) as usize..(to - start) as usize;
+                content[of(offset)].copy_from_slice(&written[of(*at)]);
+            }
+        }
+        Ok(content)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        let len = usize::try_from(len).map_err(|_| outside())?;
-        self.change(|content| content.resize(len, 0));
+        self.changes().len = len;
         Ok(())
     }
 
@@ -75,9 +90,28 @@ impl StorageBackend for FileCopy {
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        let place = place(offset, data.len())?;
-        self.change(|content| {
-            content.get_mut(place).map(|there| there.copy_from_slice(data)).ok_or_else(outside)
-        })
+        self.changes().writes.push((offset, data.to_vec()));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_stays_in_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, "abcdef").unwrap();
+        let copy = FileCopy::of(&path).unwrap().unwrap();
+        copy.write(1, b"BC").unwrap();
+        copy.write(2, b"c").unwrap();
+        copy.set_len(8).unwrap();
+        copy.write(5, b"Fg").unwrap();
+        assert_eq!(copy.read(0, 8).unwrap(), b"aBcdeFg\0");
+        assert_eq!(copy.read(2, 2).unwrap(), b"cd");
+        assert_eq!(copy.read(4, 5).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(std::fs::read(&path).unwrap(), b"abcdef");
     }
 }
