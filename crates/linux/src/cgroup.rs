@@ -34,7 +34,7 @@ pub use dir::{Dir, PROBE, Version};
 pub use find::{Hierarchies, Hierarchy};
 pub use freeze::FreezeSwitch;
 pub use mark::Mark;
-pub(crate) use real_time::{grant_real_time, real_time_budget, real_time_left};
+pub(crate) use real_time::{grant_real_time, real_time_budget, share_real_time};
 pub(crate) use weight::{WeightSwitch, can_be_idle, even_out, weigh_as_threads};
 
 /// The start of the name of a run's cgroup; the number of its cosched follows.

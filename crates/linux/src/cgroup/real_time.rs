@@ -19,8 +19,25 @@ pub(crate) fn real_time_budget(dir: &Dir) -> Option<i64> {
     dir.read(BUDGET).ok()?.trim().parse().ok()
 }
 
+/// Gives the group of a run half of what other groups have left of the budget above.
+pub(crate) fn share_real_time(above: &Dir, dir: &Dir) {
+    grant_real_time(dir, real_time_left(above).map(|left| left / 2));
+    leave_as_much(above, dir);
+}
+
+/// Runs that begin at the same moment can all take half of the same. Each gives back until as much
+/// is left as it has.
+fn leave_as_much(above: &Dir, dir: &Dir) {
+    while let Some((left, own)) = real_time_left(above).zip(real_time_budget(dir)) {
+        let half = own / 2;
+        if left >= own || half < LEAST || dir.write(BUDGET, &half.to_string()).is_err() {
+            return;
+        }
+    }
+}
+
 /// What the groups below have left of a group's budget; `None`: groups have no budgets.
-pub(crate) fn real_time_left(dir: &Dir) -> Option<i64> {
+fn real_time_left(dir: &Dir) -> Option<i64> {
     let all = real_time_budget(dir)?;
     let below = dir.children().unwrap_or_default();
     Some(all - below.iter().filter_map(real_time_budget).sum::<i64>())
@@ -55,6 +72,13 @@ mod tests {
         grant_real_time(&dir, Some(475_000));
         assert_eq!(real_time_budget(&dir), Some(475_000));
         assert_eq!(real_time_left(&above), Some(475_000), "for a further run");
+        fs::write(root.path().join("p").join(BUDGET), "0\n").unwrap();
+        share_real_time(&above, &dir);
+        assert_eq!(real_time_budget(&dir), Some(475_000), "as much is left");
+        above.create_child("q").unwrap();
+        fs::write(root.path().join("q").join(BUDGET), "475000\n").unwrap();
+        leave_as_much(&above, &dir);
+        assert_eq!(real_time_budget(&dir), Some(237_500), "both took it at the same moment");
         fs::write(root.path().join("p").join(BUDGET), "0\n").unwrap();
         grant_real_time(&dir, Some(10));
         assert_eq!(real_time_budget(&dir), Some(LEAST), "one of very many programs");

@@ -301,8 +301,7 @@ impl RunCgroups {
         try_out(tree, role, log)?.map_err(|why| not_here(why.to_string()))?;
         let dir = self.claim(tree, role, log)?;
         if role == Role::Share {
-            let left = cgroup::real_time_left(&tree.own);
-            cgroup::grant_real_time(&dir, left.map(|left| left / 2));
+            cgroup::share_real_time(&tree.own, &dir);
         }
         Ok(dir)
     }
