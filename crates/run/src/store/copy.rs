@@ -18,11 +18,11 @@ use rustix::io::Errno;
 pub(super) struct FileCopy {
     /// `None`: it is not there.
     file: Option<File>,
-    changes: Mutex<Changes>,
+    changes: Mutex<Unwritten>,
 }
 
 #[derive(Debug, Default)]
-struct Changes {
+struct Unwritten {
     len: u64,
     /// Places and contents, in order.
     writes: Vec<(u64, Vec<u8>)>,
@@ -36,7 +36,7 @@ impl FileCopy {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
-        let mut changes = Changes::default();
+        let mut changes = Unwritten::default();
         if let Some(file) = &file {
             match flock(file, FlockOperation::NonBlockingLockShared) {
                 Err(Errno::WOULDBLOCK) => return Ok(None),
@@ -47,7 +47,7 @@ impl FileCopy {
         Ok(Some(FileCopy { file, changes: Mutex::new(changes) }))
     }
 
-    fn changes(&self) -> MutexGuard<'_, Changes> {
+    fn changes(&self) -> MutexGuard<'_, Unwritten> {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
