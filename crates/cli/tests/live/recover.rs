@@ -416,10 +416,19 @@ fn recovered_in_a_container(place: &Place, user: &str) {
         for process in /proc/[0-9]*; do
             case $(cat $process/comm) in csentinel | shim) own="$own ${process#/proc/}" ;; esac
         done
-        # All at once, so that none of them acts when another one is stopped, or is killed.
-        kill -STOP $own
-        for one in $own; do
-            until grep -q '^State:.T' /proc/$one/status; do :; done
+        # All at once, so that none of them acts when another one is stopped, or is killed. At a
+        # switch, no program may be stopped: then again.
+        stopped=
+        while [ -z "$stopped" ]; do
+            kill -CONT $own
+            kill -STOP $own
+            for one in $own; do
+                until grep -q '^State:.T' /proc/$one/status; do :; done
+            done
+            for process in $(grep -ls '^State:.T' /proc/[0-9]*/status); do
+                process=${process%/status}
+                case " $own " in *" ${process#/proc/} "*) ;; *) stopped=$process ;; esac
+            done
         done
         kill -KILL $own
         wait $cosched
