@@ -66,7 +66,7 @@ fn a_stream_that_is_closed_stays_closed_for_the_program() {
 #[test]
 fn a_program_starts_in_a_folder_that_it_may_not_enter() {
     let place = Place::of(User::ordinary());
-    // Only root can begin there as somebody else.
+    // Only root can start a process of another user there.
     if let User::Caller = place.user {
         return;
     }

@@ -188,7 +188,6 @@ impl fmt::Display for Molded {
 
 #[cfg(test)]
 mod tests {
-
     use cosched_core::Nanos;
 
     use super::*;
