@@ -35,7 +35,7 @@ use serde::Serialize;
 
 use crate::ui::failure::Failure;
 use crate::ui::say;
-use copy::FileCopy;
+use copy::{FileCopy, has_no_locks};
 
 pub use entry::{Key, SoloRecord};
 pub(crate) use learned::Division;
@@ -160,6 +160,11 @@ fn store_error(file: &Path, Trouble(error): Trouble) -> StoreError {
         redb::Error::DatabaseAlreadyOpen => {
             let remedy = "wait for its end, or set XDG_DATA_HOME to another folder";
             StoreError::of(file, format_args!("is in use by another cosched; {remedy}"))
+        }
+        redb::Error::Io(why) if has_no_locks(&why) => {
+            let remedy = "set XDG_DATA_HOME to a folder on a local disk";
+            let what = "cannot be written, since its file system has no locks";
+            StoreError::of(file, format_args!("{what} ({why}); {remedy}"))
         }
         redb::Error::Io(why) if why.raw_os_error().is_some() => {
             let remedy = input::remedy(&why, "check the space left");

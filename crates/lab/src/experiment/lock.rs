@@ -33,9 +33,9 @@ pub(super) fn take(folder: &Path) -> Result<Folder, Failure> {
                  or choose another folder"
             )));
         }
-        // Some file systems over a network lock no folders.
         Err(errno) => say(format_args!(
-            "--out {shown}: cannot be locked ({errno}); start no second comparison there"
+            "--out {shown}: the file system has no locks ({errno}); start no second \
+             comparison there"
         )),
     }
     Ok(Folder::of(file, folder))

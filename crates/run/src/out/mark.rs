@@ -22,6 +22,10 @@ const FIRST_LINE: &str =
     "cosched runs these programs, or was killed; `cosched run --force` replaces their outputs:";
 /// Why a folder is refused in which another run is in progress.
 pub(super) const TAKEN: &str = "another cosched is running programs there; choose another folder";
+/// Why a folder is refused in which another run may be in progress.
+pub(super) const MAY_BE_TAKEN: &str = "\
+    a run is in progress there, or was killed, and the file system has no locks, which would tell: \
+    choose another folder, or remove the run's files if no run is in progress";
 /// Why a folder is refused that got a result after it was looked at.
 const HAS_ENDED: &str = "another run has just ended there; choose another folder";
 /// The names of the most programs fit.
@@ -56,8 +60,10 @@ impl RunMark {
             },
             Err(_) => return Ok(None),
         };
-        if is_locked(&file) {
-            return Err(refused(&folder.shown, TAKEN));
+        match lock(&file) {
+            Err(Errno::WOULDBLOCK) => return Err(refused(&folder.shown, TAKEN)),
+            Err(_) if !is_new => return Err(refused(&folder.shown, MAY_BE_TAKEN)),
+            _ => {}
         }
         let mut file = File::from(file);
         if folder.place(Path::new(RESULT)).symlink_metadata().is_ok() {
@@ -88,9 +94,13 @@ impl RunMark {
     }
 }
 
-/// Whether a run has marked the folder, and has not ended.
-pub(super) fn is_in_progress(folder: &File) -> bool {
-    openat(folder, NAME, OFlags::RDONLY | FLAGS, Mode::empty()).is_ok_and(is_locked)
+/// Why the folder is another run's, which has marked it and may not have ended.
+pub(super) fn in_progress(folder: &File) -> Option<&'static str> {
+    match lock(openat(folder, NAME, OFlags::RDONLY | FLAGS, Mode::empty()).ok()?) {
+        Ok(()) => None,
+        Err(Errno::WOULDBLOCK) => Some(TAKEN),
+        Err(_) => Some(MAY_BE_TAKEN),
+    }
 }
 
 /// The programs of a killed run with outputs in the folder.
@@ -120,10 +130,20 @@ fn is_new_or_ours(file: &mut File) -> bool {
     is_own && (found.st_size == 0 || is_ours())
 }
 
-/// Locks the file, unless another process has done so. Some file systems over a network lock
-/// nothing.
-fn is_locked(file: impl AsFd) -> bool {
-    flock(file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK)
+/// Locks a file or folder. It is `WOULDBLOCK` if another process has done so; any other error is
+/// of a file system without locks, as some over a network are.
+pub(super) fn lock(file: impl AsFd) -> Result<(), Errno> {
+    #[cfg(test)]
+    if HAS_NO_LOCKS.get() {
+        return Err(Errno::NOLCK);
+    }
+    flock(file, FlockOperation::NonBlockingLockExclusive)
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Whether this thread's test is on a file system without locks.
+    pub(super) static HAS_NO_LOCKS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
 /// Leaves the file as a killed run of this program does.
@@ -146,6 +166,18 @@ mod tests {
         let refused = RunMark::set(&folder, &[]).unwrap_err();
         assert!(refused.text().contains(HAS_ENDED), "{refused:?}");
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "the result");
+    }
+
+    #[test]
+    fn without_locks_a_mark_that_came_meanwhile_is_not_taken() {
+        HAS_NO_LOCKS.set(true);
+        let place = tempfile::tempdir().unwrap();
+        let folder = Folder::open(place.path()).unwrap();
+        let mark = RunMark::set(&folder, &[]).unwrap().unwrap();
+        let refused = RunMark::set(&folder, &[]).unwrap_err();
+        assert!(refused.text().contains(MAY_BE_TAKEN), "{refused:?}");
+        mark.remove();
+        assert!(RunMark::set(&folder, &[]).unwrap().is_some());
     }
 
     #[test]

@@ -25,14 +25,13 @@ use cosched_linux::kernel::writers::{Files, writers};
 use cosched_results::result::{MAX_BYTES, RunResult};
 use cosched_results::whole_file;
 use cosched_workload::input;
-use cosched_workload::shown;
-use rustix::fs::{
-    AtFlags, FileType, FlockOperation, Mode, OFlags, flock, open, openat, statat, unlinkat,
-};
+use cosched_workload::{shown, shown_path};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, open, openat, statat, unlinkat};
 use rustix::io::Errno;
 
 use super::{RESULT, make, mark, output, own_path, refused};
 use crate::ui::failure::Failure;
+use crate::ui::say;
 
 /// What `report` and `trace` make beside the result.
 const MADE_BESIDE: [&str; 2] = [super::REPORT, super::TRACE];
@@ -61,6 +60,11 @@ pub(crate) fn replace(out: &Path) -> Result<TakenFolder, Failure> {
     check_complete(out, &folder, &outputs)?;
     for file in outputs.into_iter().chain(result) {
         unlinkat(&folder, file, AtFlags::empty()).map_err(|error| {
+            // Without locks, another command may remove the same files. The first one that finds
+            // a file gone gives up, so one of them goes on.
+            if error == Errno::NOENT {
+                return refused(out, mark::TAKEN);
+            }
             let (file, error) = (shown(&file.to_string_lossy()), io::Error::from(error));
             refused(out, &format!("{file} cannot be removed: {error}; choose another folder"))
         })?;
@@ -90,10 +94,16 @@ fn claim(out: &Path) -> Result<TakenFolder, Failure> {
         }
         Err(error) => return Err(refused(out, &io::Error::from(error).to_string())),
     };
-    // Some file systems over a network lock no folders.
-    let is_taken = flock(&folder, FlockOperation::NonBlockingLockExclusive);
-    if is_taken == Err(Errno::WOULDBLOCK) || mark::is_in_progress(&folder) {
-        return Err(refused(out, mark::TAKEN));
+    let locked = mark::lock(&folder);
+    let taken = (locked == Err(Errno::WOULDBLOCK)).then_some(mark::TAKEN);
+    if let Some(why) = taken.or_else(|| mark::in_progress(&folder)) {
+        return Err(refused(out, why));
+    }
+    if let Err(errno) = locked {
+        say(format_args!(
+            "--out {}: the file system has no locks ({errno}); start no second run there",
+            shown_path(out)
+        ));
     }
     Ok(TakenFolder(folder))
 }
@@ -236,6 +246,17 @@ mod tests {
         drop(held);
         replace(place.path()).unwrap();
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn without_locks_no_run_is_replaced_that_may_go_on() {
+        mark::HAS_NO_LOCKS.set(true);
+        let place = left_by_a_killed_run();
+        let refused = replace(place.path()).unwrap_err();
+        assert!(refused.text().contains(mark::MAY_BE_TAKEN), "{refused:?}");
+        assert!(place.path().join(OUTPUT).exists());
+        let empty = tempfile::tempdir().unwrap();
+        replace(empty.path()).unwrap();
     }
 
     /// The result is saved before the mark is removed.

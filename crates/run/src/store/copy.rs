@@ -38,9 +38,8 @@ impl FileCopy {
         };
         let mut changes = Unwritten::default();
         if let Some(file) = &file {
-            match flock(file, FlockOperation::NonBlockingLockShared) {
-                Err(Errno::WOULDBLOCK) => return Ok(None),
-                locked => locked?,
+            if !may_read(flock(file, FlockOperation::NonBlockingLockShared))? {
+                return Ok(None);
             }
             changes.len = file.metadata()?.len();
         }
@@ -50,6 +49,22 @@ impl FileCopy {
     fn changes(&self) -> MutexGuard<'_, Unwritten> {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether no process writes the file, as far as an attempt to lock it tells.
+fn may_read(locked: Result<(), Errno>) -> io::Result<bool> {
+    match locked.map_err(io::Error::from) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+        // The library writes nothing that it cannot lock.
+        Err(error) if has_no_locks(&error) => Ok(true),
+        locked => locked.map(|()| true),
+    }
+}
+
+/// Whether an error is of a file system without locks, as some over a network are.
+pub(super) fn has_no_locks(error: &io::Error) -> bool {
+    let error = Errno::from_io_error(error);
+    [Errno::NOLCK, Errno::OPNOTSUPP, Errno::NOSYS].iter().any(|none| error == Some(*none))
 }
 
 impl StorageBackend for FileCopy {
@@ -98,6 +113,19 @@ impl StorageBackend for FileCopy {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_store_without_locks_is_read() {
+        for (locked, expected) in [
+            (Ok(()), true),
+            (Err(Errno::WOULDBLOCK), false),
+            (Err(Errno::NOLCK), true),
+            (Err(Errno::OPNOTSUPP), true),
+        ] {
+            assert_eq!(may_read(locked).unwrap(), expected);
+        }
+        assert!(may_read(Err(Errno::IO)).is_err());
+    }
 
     #[test]
     fn what_is_written_is_read_and_stays_in_memory() {

@@ -285,3 +285,13 @@ fn what_is_no_file_is_named_as_such() {
     let error = Store::open_at(&file).unwrap_err().to_string();
     assert!(error.contains("is a folder, a pipe, a socket or a device, and no file"), "{error}");
 }
+
+#[test]
+fn a_file_system_without_locks_is_named_as_such() {
+    for errno in [37, 95] {
+        let error = redb::Error::Io(io::Error::from_raw_os_error(errno));
+        let said = store_error("p".as_ref(), Trouble(Box::new(error))).to_string();
+        assert!(said.contains("its file system has no locks"), "{said}");
+        assert!(said.ends_with("set XDG_DATA_HOME to a folder on a local disk"), "{said}");
+    }
+}

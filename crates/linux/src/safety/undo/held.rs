@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use cosched_core::ProgramId;
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use super::journal::Journal;
 use super::lines::{LARGEST, length};
@@ -132,13 +133,14 @@ pub(crate) fn lock_folders(folders: &[PathBuf]) -> Vec<File> {
     let lock = |folder: &PathBuf| {
         let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
         let file = File::options().read(true).custom_flags(flags).open(folder).ok()?;
-        while flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            if Instant::now() > until {
-                return None;
+        loop {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Some(file),
+                Err(Errno::WOULDBLOCK) if Instant::now() <= until => std::thread::sleep(PAUSE),
+                // Another process has it, or the file system has no locks.
+                Err(_) => return None,
             }
-            std::thread::sleep(PAUSE);
         }
-        Some(file)
     };
     folders.iter().filter_map(lock).collect()
 }
