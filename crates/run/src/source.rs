@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use cosched_policy::Kind;
 use cosched_workload::input;
+use cosched_workload::shell;
 use cosched_workload::{Reading, SEPARATOR, Workload, WorkloadError, shown, split_commands};
 
 use crate::session::Session;
@@ -152,5 +153,5 @@ pub fn compare_command(
         words.push("--".to_owned());
         words.extend(source.commands.iter().cloned());
     }
-    shell_words::join(words)
+    shell::join(words)
 }

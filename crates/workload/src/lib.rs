@@ -57,6 +57,7 @@ pub mod nearest;
 mod pauses;
 mod reading;
 mod script;
+pub mod shell;
 mod shell_paths;
 mod shown;
 mod spec;

@@ -7,6 +7,7 @@
 use clap::Parser;
 use clap::builder::TypedValueParser;
 use cosched_policy::Kind;
+use cosched_workload::shell;
 
 use crate::args::choices::{self, Offered};
 use crate::args::{BarrierArgs, MeasureArgs, PolicyArgs, named};
@@ -66,7 +67,7 @@ fn read(text: &str) -> Result<(&str, VariantOptions), String> {
     })?;
     let measure = own.measure.choices();
     let how = How { measure, waiting: own.waiting.barrier, ..own.options.choices().into() };
-    Ok((name, VariantOptions { policy: own.policy, how, words: shell_words::join(words) }))
+    Ok((name, VariantOptions { policy: own.policy, how, words: shell::join(words) }))
 }
 
 #[cfg(test)]

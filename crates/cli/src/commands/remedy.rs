@@ -5,6 +5,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
 use cosched_workload::SEPARATOR;
 use cosched_workload::nearest::nearest;
+use cosched_workload::shell;
 
 use super::Cli;
 
@@ -97,7 +98,7 @@ fn ask_for_value(error: &mut clap::Error, arguments: &[String]) {
     let mut corrected = arguments.to_vec();
     corrected.insert(at + 1, name.to_owned());
     corrected[0] = "cosched".to_owned();
-    let tip = format!("'{option}' needs {what}: {}", shell_words::join(corrected));
+    let tip = format!("'{option}' needs {what}: {}", shell::join(corrected));
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
 }
 

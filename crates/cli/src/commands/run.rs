@@ -10,7 +10,7 @@ use cosched_core::Exit;
 use cosched_policy::Kind;
 use cosched_report::{disturbance, words};
 use cosched_results::result::RunResult;
-use cosched_workload::shown_path;
+use cosched_workload::{shell, shown_path};
 
 use crate::args::choices;
 use crate::args::{GivenWords, HowArgs, SourceArgs, named, whole};
@@ -123,7 +123,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
 fn closing(args: &RunArgs, result: &RunResult) -> Vec<String> {
     // On a full disk there is no run.json, and nothing that explains the run.
     let saved = args.out.as_ref().filter(|out| out::result(out).exists());
-    let folder = saved.map(|out| shell_words::quote(&out.to_string_lossy()).into_owned());
+    let folder = saved.map(|out| shell::quote(&out.to_string_lossy()));
     let outputs = folder.as_ref().map(|folder| format!("Outputs and run.json are in {folder}."));
     outputs.into_iter().chain(next(args, result, folder)).collect()
 }
@@ -195,6 +195,12 @@ mod tests {
             let words = shell_words::split(&hint).unwrap();
             assert!(Cli::try_parse_from(words).is_ok(), "{hint}");
         }
+    }
+
+    #[test]
+    fn the_command_to_compare_is_typed_on_one_line() {
+        let arguments = ["--", "sh", "-c", "a\nb", ":::", "\u{1b}[2J"];
+        assert_eq!(hint(&arguments), "cosched compare -- sh -c $'a\\nb' ::: $'\\033[2J'");
     }
 
     #[test]

@@ -20,6 +20,7 @@ use cosched_policy::{Kind, Need, OptionGroup};
 use cosched_report::disturbance;
 use cosched_results::result::RunResult;
 use cosched_sim::{Hardware, Kernel};
+use cosched_workload::shell;
 use cosched_workload::{Workload, brief, shown_path};
 
 use super::options::RunOptions;
@@ -102,7 +103,7 @@ fn command(args: &RunOptions, record: &RunResult, hardware: &Hardware, kernel: K
         None if is_named => &hardware.name,
         None => THIS,
     };
-    let machine = shell_words::quote(machine);
+    let machine = shell::quote(machine);
     match kernel {
         Kernel::EEVDF => format!("cosched sim FILE --machine {machine}"),
         other => format!("cosched sim FILE --machine {machine} --kernel {}", other.name()),

@@ -9,8 +9,8 @@ use cosched_linux::kernel::topology::Sys;
 use cosched_linux::rights::usable::Usable;
 use cosched_policy::{Demand, Kind, Options, Turns, Unfit};
 use cosched_results::result::MachineDescription;
+use cosched_workload::shell::quote;
 use cosched_workload::{ProgramSpec, Workload, shown};
-use shell_words::quote;
 
 use super::request::Request;
 use crate::how::How;

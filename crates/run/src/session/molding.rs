@@ -13,8 +13,8 @@ use cosched_core::{Molding, Profile, Speedup};
 use cosched_policy::molding::mold;
 use cosched_policy::{OptionGroup, advice::Candidate};
 use cosched_workload::input::STANDARD_INPUT;
-use cosched_workload::{ProgramSpec, Repeat, Workload, escaped, shown, shown_path};
-use shell_words::{join, quote};
+use cosched_workload::shell::{join, quote};
+use cosched_workload::{ProgramSpec, Repeat, Workload, shown};
 
 use super::here::Session;
 use super::request::Request;
@@ -129,8 +129,8 @@ fn lack_of_solo_times(missing: &[(&ProgramSpec, Vec<u16>)]) -> Option<String> {
     let options = format!("--runs 5 --threads {}", list(&mut all.iter()));
     let command = match &first.places.command.file {
         Some(file) if file == Path::new(STANDARD_INPUT) => format!("- {options}"),
-        Some(file) => format!("{} {options}", quote(&shown_path(file))),
-        None => format!("{options} -- {}", escaped(&join(&first.command))),
+        Some(file) => format!("{} {options}", quote(&file.to_string_lossy())),
+        None => format!("{options} -- {}", join(&first.command)),
     };
     Some(format!(
         "moldable programs keep their thread counts, because not all solo times are known ({} are \

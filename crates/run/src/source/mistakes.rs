@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use cosched_workload::input;
+use cosched_workload::shell;
 use cosched_workload::{ProgramSpec, SEPARATOR, Workload, WorkloadError, shown_path};
 
 use crate::ui::failure::Failure;
@@ -30,7 +31,7 @@ pub(super) fn program(path: &Path, here: &Path) -> Option<Failure> {
     Some(Failure::Input(format!(
         "{}: is a program, not a jobs file; commands come after '--', as in `cosched run -- {}`",
         shown_path(path),
-        shell_words::join(command)
+        shell::join(command)
     )))
 }
 
@@ -90,8 +91,8 @@ pub fn check_one_program(subcommand: &str, words: &[String], here: &Path) -> Res
         .iter()
         .flat_map(|word| match word == separator && !is_glued(&word) {
             true => vec![SEPARATOR.to_owned()],
-            false if is_glued(&word) => cut(word).split_whitespace().map(str::to_owned).collect(),
-            false => vec![shell_words::quote(word).into_owned()],
+            false if is_glued(&word) => cut(word).split_whitespace().map(shell::quote).collect(),
+            false => vec![shell::quote(word)],
         })
         .collect();
     Err(Failure::Input(format!(

@@ -6,6 +6,7 @@
 use cosched_core::Profile;
 use cosched_policy::{Kind, Unfit};
 use cosched_results::result::RunResult;
+use cosched_workload::shell;
 
 use super::program::Replayed;
 use crate::ui::failure::{Failure, together};
@@ -55,7 +56,7 @@ fn again(record: &RunResult) -> String {
     let policy = &record.policy;
     match &record.simulation {
         Some(simulation) => {
-            let machine = shell_words::quote(&simulation.machine);
+            let machine = shell::quote(&simulation.machine);
             format!("cosched sim JOBS.toml --machine {machine} --policy {policy} --out DIR")
         }
         None => format!("cosched run JOBS.toml --policy {policy} --out DIR"),
