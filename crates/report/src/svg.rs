@@ -14,6 +14,8 @@ mod steps;
 
 use std::fmt::{Display, Write};
 
+use cosched_workload::must_be_escaped;
+
 use crate::colours;
 use crate::panels::{Lane, Panel, Plot, SnapshotPlot};
 use scale::Scale;
@@ -221,7 +223,7 @@ fn names_width<'a>(names: impl Iterator<Item = &'a str>) -> f64 {
 }
 
 /// A text for HTML and XML: nothing in it is markup, and control characters (which XML forbids) are
-/// replaced.
+/// escaped.
 pub(crate) fn escaped(text: &str) -> String {
     let escape = |c: char| match c {
         '&' => "&amp;".to_owned(),
@@ -229,7 +231,7 @@ pub(crate) fn escaped(text: &str) -> String {
         '>' => "&gt;".to_owned(),
         '"' => "&quot;".to_owned(),
         '\'' => "&#39;".to_owned(),
-        c if c.is_control() => "\u{fffd}".to_owned(),
+        c if must_be_escaped(c) => c.escape_default().to_string(),
         c => c.to_string(),
     };
     text.chars().map(escape).collect()
@@ -291,6 +293,6 @@ mod tests {
     #[test]
     fn long_names_are_cut_and_no_name_is_markup() {
         assert_eq!(short("barriers-of-100-us"), "barriers-of-100…");
-        assert_eq!(escaped("a<b> & \"c\"\u{1b}"), "a&lt;b&gt; &amp; &quot;c&quot;\u{fffd}");
+        assert_eq!(escaped("a<b> & \"c\"\u{1b}"), "a&lt;b&gt; &amp; &quot;c&quot;\\u{1b}");
     }
 }

@@ -3,7 +3,7 @@
 use cosched_core::{Exit, Why};
 use cosched_policy::reasons::SharedReason;
 use cosched_results::live::{LiveState, Snapshot, Standing};
-use cosched_workload::must_be_escaped;
+use cosched_workload::escaped;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::history::nanos;
@@ -183,7 +183,7 @@ fn cells(now: &Snapshot, program: &Standing, rates: Rates) -> [String; COUNT] {
     let at_locks = program.lock_contention().filter(|_| alive);
     let forward = program.forward.filter(|_| alive);
     [
-        program.name.clone(),
+        escaped(&program.name),
         state(now, program),
         gang(now, program),
         known(program.cpus.map(|cpus| cpus.to_string())),
@@ -336,10 +336,10 @@ fn span(seconds: f64) -> String {
     }
 }
 
-/// The part of a text that fits, without characters that control a terminal. A mark replaces what
-/// was cut.
+/// The part of a text that fits, with escapes for characters that control a terminal. A mark
+/// replaces what was cut.
 pub(super) fn fitted(text: &str, width: usize) -> String {
-    let text: String = text.chars().map(|c| if must_be_escaped(c) { '?' } else { c }).collect();
+    let text = escaped(text);
     if text.width() <= width {
         return text;
     }

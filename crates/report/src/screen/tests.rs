@@ -261,6 +261,7 @@ fn a_name_cannot_command_the_terminal() {
     snapshot.programs[0].name = "\x1b[2Jevil\n".into();
     let lines = frame(&snapshot, None, View::default(), 80, Some(24));
     assert!(lines.iter().all(|line| !line.text.chars().any(char::is_control)));
+    assert!(texts(&lines)[ABOVE].starts_with("\\u{1b}[2Jevi"), "{lines:?}");
 }
 
 #[test]
