@@ -170,7 +170,8 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
         {
             let busy = load.as_ref().and_then(Load::so_far).map(|load| load.busy_seconds);
             let (seconds, cpus) = (now.as_secs_f64(), cpus.len());
-            let place = WatchedMachine { seconds, cpus, has_groups, busy };
+            let used = subjects.cpu_seconds();
+            let place = WatchedMachine { seconds, cpus, has_groups, busy, used };
             print_if_read(&conclusions(subjects.names(), &spent, &place))?;
         }
         match end {

@@ -43,6 +43,8 @@ pub struct WatchedMachine {
     pub has_groups: bool,
     /// CPU time of all processes on these CPUs, in seconds; `None`: the kernel does not tell.
     pub busy: Option<f64>,
+    /// CPU time of the program, in seconds, where it was started here and has ended.
+    pub used: Option<f64>,
 }
 
 /// Adds an interval to what each program has spent.
@@ -82,6 +84,15 @@ impl ThreadTimes {
         let cpus = self.running / place.seconds.max(f64::EPSILON);
         let used = format!("{name} used {cpus:.2} CPUs");
         let (delayed, locked) = (share(self.without_cpu), share(locks));
+        // Samples miss threads that end soon.
+        let really = place.used.unwrap_or_default();
+        if really > (2.0 * self.running).max(LITTLE * place.seconds) {
+            return format!(
+                "{name} used {:.2} CPUs, most of them in threads that ended before their first \
+                 sample: too short to judge.",
+                really / place.seconds
+            );
+        }
         if all <= 0.0 {
             return format!("{name} slept.");
         }
@@ -159,7 +170,13 @@ mod tests {
 
     /// Five seconds on two CPUs, with so much CPU time of all processes.
     fn said(spent: ThreadTimes, busy: f64) -> String {
-        let place = WatchedMachine { seconds: 5.0, cpus: 2, has_groups: false, busy: Some(busy) };
+        let place = WatchedMachine {
+            seconds: 5.0,
+            cpus: 2,
+            has_groups: false,
+            busy: Some(busy),
+            used: None,
+        };
         spent.conclusion("a", &place)
     }
 
@@ -187,7 +204,8 @@ mod tests {
 
     #[test]
     fn a_name_cannot_control_the_terminal() {
-        let place = WatchedMachine { seconds: 5.0, cpus: 2, has_groups: false, busy: None };
+        let place =
+            WatchedMachine { seconds: 5.0, cpus: 2, has_groups: false, busy: None, used: None };
         let text = ThreadTimes::default().conclusion("a\n\u{1b}]0;b\u{7}\u{9b}m", &place);
         assert_eq!(text, "a\\n\\u{1b}]0;b\\u{7}\\u{9b}m slept.");
     }
@@ -223,6 +241,18 @@ mod tests {
         assert_eq!(said(asleep, 9.0), "a used 0.00 CPUs: it slept nearly all the time.");
         let starved = ThreadTimes { without_cpu: 4.9, running: 0.01, ..ThreadTimes::default() };
         assert!(said(starved, 9.9).contains("lacked a CPU for 100 %"), "{}", said(starved, 9.9));
+    }
+
+    #[test]
+    fn nothing_is_claimed_of_threads_that_were_not_sampled() {
+        let asleep = ThreadTimes { sleeping: 5.0, running: 0.1, ..ThreadTimes::default() };
+        for (used, is_missed) in [(0.1, false), (4.0, true)] {
+            let (seconds, used) = (5.0, Some(used));
+            let place = WatchedMachine { seconds, cpus: 2, has_groups: false, busy: None, used };
+            let said = asleep.conclusion("a", &place);
+            let missed = "a used 0.80 CPUs, most of them in threads that ended before";
+            assert_eq!(said.starts_with(missed), is_missed, "{said}");
+        }
     }
 
     #[test]

@@ -37,7 +37,10 @@ pub fn look(pid: i32) -> Child {
 }
 
 /// The usage of all children that were waited for, with theirs in turn.
-pub(crate) fn usage_of_all() -> io::Result<Usage> {
+///
+/// # Errors
+/// When the kernel does not tell.
+pub fn usage_of_all() -> io::Result<Usage> {
     let mut usage = MaybeUninit::<libc::rusage>::uninit();
     // SAFETY: `usage` is writable and of the type that the call fills.
     if unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr()) } != 0 {

@@ -10,7 +10,7 @@ use cosched_linux::kernel::poll::Poll;
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::kernel::signals;
 use cosched_linux::observe::monitor::{Monitor, ThreadUse};
-use cosched_linux::process::children::exit_of;
+use cosched_linux::process::children::{exit_of, usage_of_all};
 use cosched_linux::process::tree::Process;
 use cosched_linux::safety::attachable::{Unattachable, is_of_kernel};
 use cosched_workload::Workload;
@@ -114,6 +114,8 @@ impl Subjects {
             StatTarget::Command(command) => {
                 let own = std::process::id() as i32;
                 monitor.add(0, own).map_err(Failure::broken)?;
+                // What comes after this sample is new, and has no earlier figures.
+                monitor.look().map_err(Failure::broken)?;
                 // There is no other thread here: this one starts the program.
                 counted.about_to_start(Process::find(proc, own).map_err(Failure::broken)?);
                 let mut started = Command::new(&command[0]);
@@ -170,6 +172,13 @@ impl Subjects {
                 .map(|process| process.signal(&self.proc, signal));
         }
         true
+    }
+
+    /// The CPU time of what was started, in seconds, with the processes that it waited for. `None`
+    /// if it has not ended.
+    pub(super) fn cpu_seconds(&mut self) -> Option<f64> {
+        self.child.as_mut()?.try_wait().ok()??;
+        usage_of_all().ok().map(|usage| usage.user_seconds + usage.system_seconds)
     }
 
     /// That of what was started; of what ran already it says nothing.

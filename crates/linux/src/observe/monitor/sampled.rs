@@ -26,6 +26,9 @@ use crate::kernel::procfs::{Proc, ProcState, status_field};
 const PERIOD: u64 = 10_000_000;
 /// Samples take at most one part of a CPU in this many.
 const SHARE: u64 = 100;
+/// Samples read a thread's accounts, in case it ends, once one part in this many of the time since
+/// the last reading is missing.
+const MISSING: u64 = 8;
 
 /// Operations of the futex call; as in `bpf/kernel.h`.
 const LOCK_PI: u64 = 6;
@@ -63,6 +66,8 @@ struct ObservedThread {
     base: Accounts,
     accounts: Accounts,
     accounted: u64,
+    /// The accounts at a later sample: the last ones, if it has ended by the next reading.
+    sampled: Option<(u64, Accounts)>,
     /// Its activity, and since when; `None`: it has ended.
     now: Option<ThreadActivity>,
     since: u64,
@@ -164,6 +169,10 @@ impl Sampled {
             }
         }
         for (name, seen) in &mut self.threads {
+            if alive.binary_search(name).is_ok() && seen.is_behind(began) {
+                let found = gone_is_empty(accounts(&thread_folder(&self.proc, name.0, name.1)))?;
+                seen.sampled = found.map(|found| (began, found)).or(seen.sampled);
+            }
             if seen.now.is_some() && alive.binary_search(name).is_err() {
                 (seen.now, seen.since) = (None, began);
             }
@@ -191,9 +200,11 @@ impl Sampled {
         self.threads.retain(|_, seen| !seen.reported);
         for ((process, thread), seen) in &mut self.threads {
             let folder = thread_folder(&self.proc, *process, *thread);
-            // What a thread did after the last reading is lost when it ends.
-            if let Some(accounts) = gone_is_empty(accounts(&folder))? {
-                seen.account(clock::monotonic(), accounts);
+            // What a thread did after the last sample is lost when it ends.
+            let found = gone_is_empty(accounts(&folder))?;
+            let found = found.map(|found| (clock::monotonic(), found)).or(seen.sampled.take());
+            if let Some((at, accounts)) = found {
+                seen.account(at, accounts);
             }
             if self.ticks {
                 if let Some(stat) = gone_is_empty(self.proc.thread_stat(*process, *thread))? {
@@ -246,6 +257,12 @@ impl ObservedThread {
         if activity != ThreadActivity::Running {
             self.looks[activity as usize] += 1;
         }
+    }
+
+    /// Whether a sample has to read its accounts.
+    fn is_behind(&self, at: u64) -> bool {
+        let last = self.sampled.map_or(self.accounted, |(sampled, _)| sampled);
+        MISSING * (at - last) >= at - self.accounted
     }
 
     /// The time asleep since the last reading is divided in proportion to the samples; without any,
@@ -401,6 +418,30 @@ mod tests {
         seen.now = None;
         seen.account(50 * MS, accounts(2 * MS));
         assert!(!seen.reported(1, 1).hidden, "it has ended");
+    }
+
+    #[test]
+    fn what_a_thread_did_until_its_last_sample_is_reported() {
+        let mut sampled = Sampled::new(Proc::default());
+        sampled.add(3, std::process::id() as i32).unwrap();
+        sampled.look().unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let own = rustix::thread::gettid().as_raw_nonzero().get();
+            let folder = thread_folder(&Proc::default(), std::process::id() as i32, own);
+            while super::accounts(&folder).unwrap().running < 10 * MS {}
+            tell.send(own).unwrap();
+            ended.recv().unwrap_err()
+        });
+        let own = told.recv().unwrap();
+        sampled.look().unwrap();
+        drop(end);
+        thread.join().unwrap();
+        let mut reading = Vec::new();
+        sampled.read(&mut reading).unwrap();
+        let seen = reading.iter().find(|seen| seen.thread == own).unwrap();
+        assert!(seen.in_activity(ThreadActivity::Running).0 >= 10 * MS, "{seen:?}");
     }
 
     #[test]
