@@ -42,8 +42,8 @@ impl MeasuringStop {
         }
     }
 
-    /// Goes on unless the user has ended it.
-    pub(crate) fn unless_complete(ended: Ended) -> Result<(), MeasuringStop> {
+    /// Stops if the user has ended it.
+    pub(crate) fn if_interrupted(ended: Ended) -> Result<(), MeasuringStop> {
         match ended {
             Ended::Complete => Ok(()),
             interrupted => Err(MeasuringStop::Interrupted(interrupted)),

@@ -244,7 +244,7 @@ impl Recovered {
     }
 
     fn undo_kept(&mut self, log: &KeptLog, proc: &Proc) {
-        self.undo(&log.path, log.journal(proc), proc, || log.forget(), || log.set_aside());
+        self.undo(&log.path, log.load(proc), proc, || log.forget(), || log.set_aside());
     }
 
     /// Undoes what a log holds, and forgets the log, or sets it aside if it is damaged. A log that
@@ -417,7 +417,7 @@ pub fn is_anything_left() -> bool {
     let folders = with(undo::possible_log_folders(), named);
     let owes =
         |log: &PathBuf| undo::load_left(log, &proc).is_ok_and(|journal| !journal.owes_nothing());
-    let owed = |kept: &KeptLog| kept.journal(&proc).is_ok_and(|journal| !journal.owes_nothing());
+    let owed = |kept: &KeptLog| kept.load(&proc).is_ok_and(|journal| !journal.owes_nothing());
     let left =
         |folder: &&PathBuf| Log::leftovers(folder, &proc).is_ok_and(|logs| logs.iter().any(owes));
     let mut own = folders.iter().filter(|folder| undo::is_own_folder(folder));

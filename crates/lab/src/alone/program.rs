@@ -134,7 +134,7 @@ pub(crate) fn run_once(
     if let Some(trouble) = ran.troubles.pop() {
         return Err(trouble.into());
     }
-    MeasuringStop::unless_complete(ran.ended)?;
+    MeasuringStop::if_interrupted(ran.ended)?;
     let program = &ran.result.programs[0];
     match program.turnaround_seconds.filter(|_| ran.all_succeeded()) {
         Some(seconds) => Ok((ran.result, seconds)),

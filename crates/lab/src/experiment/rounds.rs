@@ -240,7 +240,7 @@ impl<'a> ReadyPlan<'a> {
             pace.begin(round, &self.plan.variants[i].to_string());
             let ran = self.run(site, round, i)?;
             let untroubled = ran.report_troubles();
-            MeasuringStop::unless_complete(ran.ended)?;
+            MeasuringStop::if_interrupted(ran.ended)?;
             if !untroubled {
                 // A result that could not be saved is none to go on from, and the next one could
                 // not be, either.

@@ -92,7 +92,7 @@ impl<'a> Simulated<'a> {
     /// What was simulated. A simulation that the user ended is no failure.
     fn unless_ended<T>(&mut self, simulated: Result<T, Failure>) -> Result<T, MeasuringStop> {
         if simulated.is_err() {
-            MeasuringStop::unless_complete(self.ended()?)?;
+            MeasuringStop::if_interrupted(self.ended()?)?;
         }
         Ok(simulated?)
     }
@@ -143,7 +143,7 @@ impl Site for Simulated<'_> {
             let spec = &self.workload.programs[i];
             let alone = self.simulator.alone(spec, &self.jobs[i]);
             self.unless_ended(alone)?.note_in(&mut self.profiles[i]);
-            MeasuringStop::unless_complete(self.ended()?)?;
+            MeasuringStop::if_interrupted(self.ended()?)?;
         }
         Ok(())
     }

@@ -74,7 +74,7 @@ impl SchedPolicy {
 
 /// How a thread is scheduled. A value from [`get`] can be given to [`set`] to restore it. The
 /// undo log has it in this form.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SchedAttr {
     /// The class.
     pub policy: SchedPolicy,

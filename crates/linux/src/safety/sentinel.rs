@@ -319,7 +319,7 @@ fn wait_for_the_end(
             Ok(0) => {
                 if is_held_up(cosched, heartbeat, proc) {
                     // A log that cannot be read now is tried again at the next check.
-                    if let Ok(journal) = again(|| log.journal(proc)) {
+                    if let Ok(journal) = again(|| log.load(proc)) {
                         // A program with little left to do may have ended before all of them run.
                         let since = monotonic();
                         undo::thaw(&journal, proc);
@@ -363,7 +363,7 @@ fn is_for_now(error: &io::Error) -> bool {
 }
 
 fn undo_all(log: &KeptLog, proc: &Proc) -> io::Result<()> {
-    let journal = again(|| log.journal(proc))?;
+    let journal = again(|| log.load(proc))?;
     let restored = undo::restore(&journal, proc);
     // Changes that could not be undone stay in the log, for another attempt later; so does a
     // damaged log, for `recover` to report.

@@ -141,7 +141,7 @@ fn together(
         ..Request::new(workload, policy, how, profiles)
     })?;
     let has_worked = ran.report_troubles() && ran.all_succeeded();
-    MeasuringStop::unless_complete(ran.ended)?;
+    MeasuringStop::if_interrupted(ran.ended)?;
     if has_worked {
         return Ok(ComparedFigures::of(&ran.result));
     }

@@ -1,4 +1,4 @@
-//! The undo journal: what is still to be undone, according to the log.
+//! The journal: what is still to be undone, according to the log.
 //!
 //! Later records cancel earlier ones (a program is gone, a cgroup was removed), and many repeat
 //! what is known already: a program that is bound to the same CPUs in every quantum needs one
@@ -12,12 +12,15 @@ use cosched_core::{CpuSet, ProgramId};
 use super::record::Record;
 use crate::process::tree::Process;
 
+/// Stands for a thread where records of several threads are compared.
+const ANY: Process = Process { pid: 0, start_time: 0 };
+
 /// The records that are in force.
 #[derive(Clone, Debug, Default)]
 pub struct Journal {
     records: Vec<Record>,
-    /// Their keys, to find them fast.
-    keys: HashSet<String>,
+    /// The same records, to find them fast.
+    known: HashSet<Record>,
     /// The masks in the records of threads' own masks: each thread has one such record at most.
     own_masks: HashMap<(ProgramId, Process), CpuSet>,
     /// How many lines of the log cannot be read.
@@ -60,11 +63,11 @@ impl Journal {
                 self.records.iter().any(|known| known.program() == Some(*program))
             }
             Record::ContinuedByOther { process } => {
-                self.keys.contains(&key(&Record::StoppedByOther { process: *process }))
+                self.known.contains(&Record::StoppedByOther { process: *process })
             }
             Record::CgroupRemoved { dir } => self.records.iter().any(|known| known.is_cgroup(dir)),
             Record::MovedApart => self.records.iter().any(is_move),
-            _ => !self.keys.contains(&key(record)),
+            _ => !self.known.contains(record),
         }
     }
 
@@ -92,7 +95,7 @@ impl Journal {
     }
 
     fn take_in(&mut self, record: Record) {
-        if self.keys.insert(key(&record)) {
+        if self.known.insert(record.clone()) {
             self.records.push(record);
         }
     }
@@ -104,10 +107,12 @@ impl Journal {
         self.strike(|known| {
             let (thread, alike) = match known {
                 Record::Attr { program, thread, found, set } => {
-                    (*thread, format!("{program:?} {found:?} {set:?}"))
+                    let (program, found, set) = (*program, *found, *set);
+                    (*thread, Record::Attr { program, thread: ANY, found, set })
                 }
                 Record::UserMask { program, thread, mask } => {
-                    (*thread, format!("{program:?} {mask:?}"))
+                    let (program, mask) = (*program, *mask);
+                    (*thread, Record::UserMask { program, thread: ANY, mask })
                 }
                 Record::Orphan { process, .. } | Record::StoppedByOther { process } => {
                     return !lives(*process);
@@ -119,12 +124,12 @@ impl Journal {
     }
 
     fn strike(&mut self, mut matches: impl FnMut(&Record) -> bool) {
-        let (keys, own_masks) = (&mut self.keys, &mut self.own_masks);
-        self.records.retain(|known| {
-            let stays = !matches(known);
+        let (known, own_masks) = (&mut self.known, &mut self.own_masks);
+        self.records.retain(|record| {
+            let stays = !matches(record);
             if !stays {
-                keys.remove(&key(known));
-                if let Some(of) = own_mask_of(known) {
+                known.remove(record);
+                if let Some(of) = own_mask_of(record) {
                     own_masks.remove(&of);
                 }
             }
@@ -143,11 +148,6 @@ fn own_mask_of(record: &Record) -> Option<(ProgramId, Process)> {
         Record::UserMask { program, thread, .. } => Some((*program, *thread)),
         _ => None,
     }
-}
-
-/// The identity of a record: its text, since not all of its values can be hashed.
-fn key(record: &Record) -> String {
-    format!("{record:?}")
 }
 
 impl FromIterator<Record> for Journal {
@@ -196,10 +196,10 @@ mod tests {
         let main = Record::Main { program: P, process };
         let started =
             |stopped_by_signal| Record::Program { program: P, shim: process, stopped_by_signal };
-        let journal = |records: Vec<Record>| records.into_iter().collect::<Journal>();
-        assert!(journal(vec![started(false), main.clone()]).owes_nothing());
-        assert!(!journal(vec![started(true), main.clone()]).owes_nothing());
-        assert!(!journal(vec![main, pinned(P, 2)]).owes_nothing());
+        let owes_nothing = |records: [Record; 2]| Journal::from_iter(records).owes_nothing();
+        assert!(owes_nothing([started(false), main.clone()]));
+        assert!(!owes_nothing([started(true), main.clone()]));
+        assert!(!owes_nothing([main, pinned(P, 2)]));
     }
 
     #[test]

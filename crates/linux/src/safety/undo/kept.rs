@@ -40,7 +40,7 @@ impl KeptLog {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn journal(&self, proc: &Proc) -> io::Result<Journal> {
+    pub fn load(&self, proc: &Proc) -> io::Result<Journal> {
         match &self.memory {
             Some(memory) => Log::read_both(&self.file, memory, proc),
             None => Log::read(&self.file, proc),

@@ -140,7 +140,7 @@ pub(super) fn bytes(file: &File, from: u64, most: u64) -> io::Result<Vec<u8>> {
 }
 
 /// What is still to be undone according to the lines of a file, and those that belong to it.
-pub(super) fn journal(file: &File, parts: &[Vec<u8>], proc: &Proc) -> io::Result<Journal> {
+pub(super) fn read_journal(file: &File, parts: &[Vec<u8>], proc: &Proc) -> io::Result<Journal> {
     let mut records: Vec<Option<Record>> = Vec::new();
     let is_marked = parts.first().is_some_and(|part| part.len() as u64 == UNDONE);
     let parts = &parts[usize::from(is_marked)..];

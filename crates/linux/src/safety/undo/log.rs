@@ -21,7 +21,7 @@ use rustix::io::Errno;
 
 use super::forgotten::forget;
 use super::journal::Journal;
-use super::lines::{LARGEST, boot_id, bytes, content, give_back, journal, line, repetition};
+use super::lines::{LARGEST, boot_id, bytes, content, give_back, line, read_journal, repetition};
 use super::namespace;
 use super::record::Record;
 use crate::kernel::procfs::Proc;
@@ -236,7 +236,7 @@ impl Log {
         // In this order: lines that are moved into the file meanwhile are then read twice, which
         // does no harm.
         let later = Log::lines_in(memory)?;
-        journal(file, &[content(file, LARGEST)?, later], proc)
+        read_journal(file, &[content(file, LARGEST)?, later], proc)
     }
 
     /// The lines that are only in memory.
@@ -251,7 +251,7 @@ impl Log {
 
     /// What is still to be undone according to a file that should not exceed so many bytes.
     pub(super) fn read_at_most(file: &File, most: u64, proc: &Proc) -> io::Result<Journal> {
-        journal(file, &[content(file, most)?], proc)
+        read_journal(file, &[content(file, most)?], proc)
     }
 
     /// The logs in a folder that neither a cosched nor a sentinel uses any more, also in a

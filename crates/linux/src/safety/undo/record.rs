@@ -10,7 +10,7 @@ use crate::kernel::sched_attr::SchedAttr;
 use crate::process::tree::Process;
 
 /// A change that is about to be made, with the original setting, or news about a change.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Record {
     /// The machine was booted under this id; the first line of every log.
@@ -134,7 +134,7 @@ pub enum Record {
 }
 
 /// A thread that is moved to another CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Move {
     /// Its program.
     pub program: ProgramId,
