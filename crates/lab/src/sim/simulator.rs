@@ -22,7 +22,7 @@ use super::{this, watch};
 use crate::how::{How, PolicyChoices};
 use crate::session::{Molded, Request, Session, backends_by_weight, by_weight, is_moldable};
 use crate::source;
-use crate::ui::failure::{self, Failure};
+use crate::ui::failure::{Failure, together};
 use crate::ui::say;
 
 /// The seed where none is given.
@@ -241,11 +241,16 @@ impl Simulator {
     }
 
     pub(super) fn jobs(&self, workload: &Workload) -> Result<Vec<SimulatedJob>, Failure> {
-        let job = |spec: &ProgramSpec| {
-            let model = source::model_on(spec, &self.session).map_err(Failure::input)?;
-            Ok(SimulatedJob { model, weight: 1.0 })
+        let mut mistakes = Vec::new();
+        let mut job = |spec: &ProgramSpec| match source::model_on(spec, &self.session) {
+            Ok(model) => Some(SimulatedJob { model, weight: 1.0 }),
+            Err(wrong) => {
+                mistakes.extend(wrong.iter().map(ToString::to_string));
+                None
+            }
         };
-        failure::all(workload.programs.iter().map(job))
+        let jobs = workload.programs.iter().filter_map(&mut job).collect();
+        if mistakes.is_empty() { Ok(jobs) } else { Err(together(mistakes)) }
     }
 
     /// One run of a program alone, placed as beside others.

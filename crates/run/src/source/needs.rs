@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use cosched_sim::Model;
+use cosched_sim::{Model, ModelError};
 use cosched_workload::{
     ExecutableError, ProgramSpec, Reading, Workload, WorkloadError, shown_path,
 };
@@ -55,8 +55,8 @@ impl Needs<'_> {
         match self {
             Needs::Models(machine) => {
                 for (_, spec) in reading.right(&["env", "threads", "model"]) {
-                    let read = model_on(spec, machine);
-                    read.map_or_else(|mistake| reading.refuse(mistake), drop);
+                    let mistakes = model_on(spec, machine).err().into_iter().flatten();
+                    mistakes.for_each(|mistake| reading.refuse(mistake));
                 }
             }
             Needs::Runs(runs) => runs.check(&reading),
@@ -95,8 +95,9 @@ impl Runs<'_> {
         }
         // Real programs need no model, but a wrong one is a mistake here, too.
         for (_, spec) in reading.right(&["threads", "model"]) {
-            let read = |table| model(spec, table, spec.threads.unwrap_or(1)).map(drop);
-            refuse(spec.model.as_ref().map_or(Ok(()), read));
+            let read = |table| model(spec, table, spec.threads.unwrap_or(1)).err();
+            let mistakes = spec.model.as_ref().and_then(read).into_iter().flatten();
+            mistakes.for_each(|mistake| reading.refuse(mistake));
         }
     }
 
@@ -173,29 +174,34 @@ fn check_start(spec: &ProgramSpec) -> Result<(), WorkloadError> {
 }
 
 /// Reads the simulator's model of a program with this thread count.
-fn model(spec: &ProgramSpec, table: &toml::Table, threads: u16) -> Result<Model, WorkloadError> {
+fn model(
+    spec: &ProgramSpec,
+    table: &toml::Table,
+    threads: u16,
+) -> Result<Model, Vec<WorkloadError>> {
     let mut table = table.clone();
     if spec.malleable {
         table.insert("malleable".to_owned(), true.into());
     }
-    Model::read(&table, threads).map_err(|error| WorkloadError::Unusable {
-        place: spec.places.in_model(error.path()).clone(),
-        what: format!("model: {}", error.to_string().trim_end()),
-    })
+    let wrong = |mistake: ModelError| WorkloadError::Unusable {
+        place: spec.places.in_model(mistake.path()).clone(),
+        what: format!("model: {}", mistake.to_string().trim_end()),
+    };
+    Model::read_all(&table, threads).map_err(|mistakes| mistakes.into_iter().map(wrong).collect())
 }
 
 /// The simulator's model of a program on this machine.
 ///
 /// # Errors
-/// When the program has no model, or a wrong one.
-pub fn model_on(spec: &ProgramSpec, machine: &Session) -> Result<Model, WorkloadError> {
+/// When the program has no model, or a wrong one: all mistakes in it.
+pub fn model_on(spec: &ProgramSpec, machine: &Session) -> Result<Model, Vec<WorkloadError>> {
     match &spec.model {
         Some(table) => model(spec, table, machine.threads(spec)),
-        None => Err(WorkloadError::Unusable {
+        None => Err(vec![WorkloadError::Unusable {
             place: spec.places.command.clone(),
             what: "the program has no [program.model], which the simulator needs; \
                    `cosched sim --from RUN --jobs-file` writes the models of a recorded run"
                 .to_owned(),
-        }),
+        }]),
     }
 }

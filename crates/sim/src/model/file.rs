@@ -10,81 +10,19 @@
 //! threads, and the threads that it gets share its instructions. With fewer threads there are fewer
 //! critical sections, and longer ones: the number of instructions under the lock stays the same.
 
+mod mistakes;
 mod script;
 
 use cosched_core::{Nanos, parse_duration};
-use cosched_workload::{brief, figure, shown};
+use cosched_workload::shown;
 use serde::Deserialize;
 
 use super::pipeline::Pipeline;
 use super::{AtBarrier, Model};
 
+pub use mistakes::ModelError;
+use mistakes::ModelMistakes;
 pub(super) use script::ScriptWriter;
-
-/// Why a model cannot be used: the key and what is wrong with it.
-#[derive(Debug, thiserror::Error)]
-pub enum ModelError {
-    /// A key is missing, unknown, or of the wrong type.
-    #[error("{what}")]
-    Toml {
-        /// The path of the key, or of the table that lacks it.
-        path: String,
-        /// What is wrong with it.
-        what: String,
-    },
-    /// There is nothing that it does.
-    #[error(
-        "phase is missing; say what the program does: a line [[program.model.phase]], and below \
-         it a line instructions = 1e9"
-    )]
-    NoPhase,
-    /// A value makes no sense.
-    #[error("{key} is {found}, but must be {allowed}")]
-    Value {
-        /// The key.
-        key: &'static str,
-        /// Its value.
-        found: String,
-        /// The allowed values.
-        allowed: &'static str,
-    },
-    /// A value of a phase makes no sense.
-    #[error("{why}")]
-    InPhase {
-        /// The path of the key.
-        path: String,
-        /// What is wrong.
-        why: Box<ModelError>,
-    },
-}
-
-impl From<toml::de::Error> for ModelError {
-    /// The error of a text that is no model at all.
-    fn from(error: toml::de::Error) -> ModelError {
-        ModelError::Toml { path: String::new(), what: brief(error.message()) }
-    }
-}
-
-impl ModelError {
-    /// The path of the key in the model; that of the table around it where it is missing.
-    pub fn path(&self) -> &str {
-        match self {
-            ModelError::NoPhase => "",
-            ModelError::Toml { path, .. } | ModelError::InPhase { path, .. } => path,
-            ModelError::Value { key, .. } => key,
-        }
-    }
-
-    /// The same error, of this phase.
-    fn of_phase(self, number: usize) -> ModelError {
-        let key = self.path().strip_prefix("phase.");
-        let path = key.map(|key| format!("phase[{number}].{key}"));
-        match path {
-            Some(path) => ModelError::InPhase { path, why: Box::new(self) },
-            None => self,
-        }
-    }
-}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -110,7 +48,8 @@ struct ModelFile {
     /// Instructions of thread 0 before it makes the others, of a cycle each; by default, all
     /// threads are there from the beginning.
     startup_instructions: Option<f64>,
-    phase: Vec<ModelPhase>,
+    #[serde(default)]
+    phase: Option<Vec<ModelPhase>>,
 }
 
 #[derive(Deserialize)]
@@ -149,11 +88,11 @@ struct ModelPhase {
 impl ModelPhase {
     /// Whether it takes no time: repetitions of it would take for ever.
     fn is_empty(&self) -> bool {
-        let sections = self.critical.as_ref().map_or(0, |critical| critical.sections);
-        let sleeps = time("phase.sleep", &self.sleep).is_ok_and(|sleep| sleep > Nanos::ZERO);
+        let sections = self.critical.as_ref().map_or(Some(0), |critical| critical.sections);
+        let sleeps = time(&self.sleep).is_some_and(|sleep| sleep > Nanos::ZERO);
         self.instructions == 0.0
             && self.barriers == 0
-            && sections == 0
+            && sections == Some(0)
             && self.pipeline.is_none()
             && !sleeps
     }
@@ -164,9 +103,9 @@ impl ModelPhase {
 #[serde(deny_unknown_fields)]
 struct Critical {
     /// How many each thread enters, each time.
-    sections: u32,
+    sections: Option<u32>,
     /// The number inside each.
-    instructions: f64,
+    instructions: Option<f64>,
     /// The part of these under a second lock, taken while the first is held.
     #[serde(default)]
     nested: f64,
@@ -183,90 +122,80 @@ impl Model {
     /// Reads a model for a program of this many threads.
     ///
     /// # Errors
-    /// When a key is missing or unknown, or a value makes no sense.
+    /// When there is a mistake in it: the first.
     pub fn read(table: &toml::Table, threads: u16) -> Result<Model, ModelError> {
-        let read: Result<ModelFile, _> = serde_path_to_error::deserialize(table.clone());
-        let read = read.map_err(|error| {
-            let message = error.inner().message();
-            match message.starts_with("missing field `phase`") {
-                true => ModelError::NoPhase,
-                false => {
-                    let path = error.path().to_string();
-                    let what = brief(message);
-                    match path.as_str() {
-                        // The model itself.
-                        "." => ModelError::Toml { path: String::new(), what },
-                        _ => ModelError::Toml { what: format!("{}: {what}", shown(&path)), path },
-                    }
-                }
-            }
-        })?;
-        check("imbalance", read.imbalance, "from 0 to 1", |x| (0.0..=1.0).contains(&x))?;
-        check("repeat", f64::from(read.repeat), "1 or more", |x| x >= 1.0)?;
-        let is_empty = read.repeat > 1 && read.phase.iter().all(ModelPhase::is_empty);
-        if is_empty || read.phase.iter().any(|phase| phase.repeat > 1 && phase.is_empty()) {
-            let allowed = "more than 0, where what is repeated does nothing else";
-            check("phase.instructions", 0.0, allowed, |instructions| instructions > 0.0)?;
-        }
-        let mut writer =
-            ScriptWriter { threads, malleable: read.malleable, ..ScriptWriter::default() };
+        Model::read_all(table, threads).map_err(|mut mistakes| mistakes.swap_remove(0))
+    }
+
+    /// Reads a model for a program of this many threads.
+    ///
+    /// # Errors
+    /// When keys are missing or unknown, or values make no sense: all of these.
+    pub fn read_all(table: &toml::Table, threads: u16) -> Result<Model, Vec<ModelError>> {
+        let (read, mut mistakes) = ModelMistakes::of_types(table)?;
+        mistakes.check("imbalance", read.imbalance, "from 0 to 1", |x| (0.0..=1.0).contains(&x));
+        mistakes.check("repeat", f64::from(read.repeat), "1 or more", |x| x >= 1.0);
+        let spin = mistakes.time("spin", &read.spin);
+        let barrier = read.barrier.and_then(|text| at_barrier(&text, &mut mistakes));
+        let adaptive = read.adaptive.map(|text| mistakes.time("adaptive", &text));
+        let phases = read.phase.filter(|phases| !phases.is_empty());
+        let phases = mistakes.required("phase", phases, WHAT_IT_DOES).unwrap_or_default();
+        let repeats_nothing = read.repeat > 1 && phases.iter().all(ModelPhase::is_empty);
+        let malleable = read.malleable;
+        let mut writer = ScriptWriter { threads, malleable, mistakes, ..ScriptWriter::default() };
         if let Some(instructions) = read.startup_instructions {
-            writer.startup(instructions)?;
+            writer.startup(instructions);
         }
         let first = writer.script.len() as u32;
-        for (number, phase) in read.phase.iter().enumerate() {
-            writer.phase(phase).map_err(|error| error.of_phase(number))?;
+        for (number, phase) in phases.iter().enumerate() {
+            writer.mistakes.phase = number;
+            writer.phase(phase);
+            let repeats = repeats_nothing || phase.repeat > 1;
+            writer.mistakes.check_fit("phase.instructions", 0.0, DOES_SOMETHING, |_| {
+                !(repeats && phase.is_empty())
+            });
         }
         writer.repeat(first, read.repeat, 0);
-        let ScriptWriter { script, mixes, barriers, queues, .. } = writer;
-        Ok(Model {
+        let ScriptWriter { script, mixes, barriers, queues, mistakes, .. } = writer;
+        mistakes.or(Model {
             threads,
             script,
             mixes,
             imbalance: read.imbalance,
-            spin: time("spin", &read.spin)?,
-            barrier: read.barrier.map(|text| at_barrier(&text)).transpose()?,
+            spin,
+            barrier,
             tells: read.progress,
             barriers: u16::from(barriers),
-            adaptive: read.adaptive.map(|text| time("adaptive", &text)).transpose()?,
+            adaptive,
             locks: 2,
             queues,
         })
     }
 }
 
-pub(super) fn check(
-    key: &'static str,
-    value: f64,
-    allowed: &'static str,
-    right: impl Fn(f64) -> bool,
-) -> Result<(), ModelError> {
-    match right(value) {
-        true => Ok(()),
-        false => Err(ModelError::Value { key, found: figure(value), allowed }),
-    }
-}
+/// What is missing in a model without phases.
+const WHAT_IT_DOES: &str = "what the program does: a line [[program.model.phase]], and below it a \
+                            line instructions = 1e9";
 
-fn time(key: &'static str, text: &str) -> Result<Nanos, ModelError> {
-    if text == "forever" {
-        return Ok(Nanos::NEVER);
-    }
-    parse_duration(text).map(Nanos::from).ok_or_else(|| ModelError::Value {
-        key,
-        found: format!("\"{}\"", shown(text)),
-        allowed: "a time with its unit, such as \"300us\"",
-    })
-}
+const DOES_SOMETHING: &str = "more than 0, where what is repeated does nothing else";
 
-fn at_barrier(text: &str) -> Result<AtBarrier, ModelError> {
+/// A time, which may be without end.
+fn time(text: &str) -> Option<Nanos> {
     match text {
-        "spin" => Ok(AtBarrier::Spin),
-        "donate" => Ok(AtBarrier::Donate),
-        _ => Err(ModelError::Value {
-            key: "barrier",
-            found: format!("\"{}\"", shown(text)),
-            allowed: "\"spin\" (as long as `spin` says, then sleep) or \"donate\"",
-        }),
+        "forever" => Some(Nanos::NEVER),
+        _ => parse_duration(text).map(Nanos::from),
+    }
+}
+
+fn at_barrier(text: &str, mistakes: &mut ModelMistakes) -> Option<AtBarrier> {
+    match text {
+        "spin" => Some(AtBarrier::Spin),
+        "donate" => Some(AtBarrier::Donate),
+        _ => {
+            let allowed = "\"spin\" (as long as `spin` says, then sleep) or \"donate\"";
+            mistakes.add("barrier", &format!("\"{}\"", shown(text)), allowed);
+            None
+        }
     }
 }
 

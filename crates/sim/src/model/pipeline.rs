@@ -7,71 +7,94 @@
 use serde::Deserialize;
 
 use super::Op;
-use super::file::{ModelError, ScriptWriter, check};
+use super::file::ScriptWriter;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Pipeline {
     /// How many items go through it, each time.
-    items: u32,
+    items: Option<u32>,
     /// How many items fit between two stages.
     #[serde(default = "super::once")]
     capacity: u32,
-    stages: Vec<PipelineStage>,
+    stages: Option<Vec<PipelineStage>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PipelineStage {
     /// How many of the program's threads work in this stage.
-    threads: u16,
+    threads: Option<u16>,
     /// Instructions for each item.
-    instructions: f64,
+    instructions: Option<f64>,
 }
 
 impl Pipeline {
     /// Writes the script of each thread, from the first stage's on.
-    pub(super) fn write(&self, writer: &mut ScriptWriter, mix: u16) -> Result<(), ModelError> {
-        let threads: u32 = self.stages.iter().map(|stage| u32::from(stage.threads)).sum();
-        let program = u32::from(writer.threads);
-        check("phase.pipeline.items", f64::from(self.items), "1 or more", |x| x >= 1.0)?;
-        check("phase.pipeline.capacity", f64::from(self.capacity), "1 or more", |x| x >= 1.0)?;
-        check(
-            "phase.pipeline.stages.threads, in all stages together,",
-            f64::from(threads),
-            "the number of the program's threads",
-            |_| threads == program,
-        )?;
+    pub(super) fn write(&self, writer: &mut ScriptWriter, mix: u16) {
+        let Some((items, stages)) = self.checked(writer) else { return };
         let mut from = 0;
-        for (number, stage) in self.stages.iter().enumerate() {
-            let instructions = stage.instructions;
-            let allowed = "above 0 and at most 1e18";
-            check("phase.pipeline.stages.instructions", instructions, allowed, |x| {
-                x > 0.0 && x <= 1e18
-            })?;
-            check("phase.pipeline.stages.threads", f64::from(stage.threads), "1 or more", |x| {
-                x >= 1.0
-            })?;
+        for (number, (threads, instructions)) in stages.iter().copied().enumerate() {
             let before = writer.queues.len() as u16;
             let pop = (number > 0).then(|| Op::Pop(before - 1));
-            let push = (number + 1 < self.stages.len()).then(|| {
+            let push = (number + 1 < stages.len()).then(|| {
                 writer.queues.push(self.capacity);
                 Op::Push(before)
             });
-            let compute = Op::Compute { instructions: stage.instructions, mix };
+            let compute = Op::Compute { instructions, mix };
             let body: Vec<Op> = pop.into_iter().chain([compute]).chain(push).collect();
-            let (each, over) =
-                (self.items / u32::from(stage.threads), self.items % u32::from(stage.threads));
+            let (each, over) = (items / u32::from(threads), items % u32::from(threads));
             let split = from + over as u16;
-            let (more, last) = (each.saturating_add(1), from + stage.threads);
+            let (more, last) = (each.saturating_add(1), from + threads);
             for (range, times) in [((from, split), more), ((split, last), each)] {
                 if range.0 < range.1 && times > 0 {
                     stage_of(writer, range, &body, times);
                 }
             }
-            from += stage.threads;
+            from += threads;
         }
-        Ok(())
+    }
+
+    /// The number of items, and of each stage its threads and its instructions for an item.
+    /// `None`: the phase has a mistake.
+    fn checked(&self, writer: &mut ScriptWriter) -> Option<(u32, Vec<(u16, f64)>)> {
+        let mistakes = &mut writer.mistakes;
+        let one = |x: f64| x >= 1.0;
+        let what = "how many items go through the pipeline";
+        let items = mistakes.required("phase.pipeline.items", self.items, what);
+        if let Some(items) = items {
+            mistakes.check("phase.pipeline.items", f64::from(items), "1 or more", one);
+        }
+        mistakes.check("phase.pipeline.capacity", f64::from(self.capacity), "1 or more", one);
+        let what = "what each stage does: stages = [{ threads = 1, instructions = 1e6 }]";
+        let given = mistakes.required("phase.pipeline.stages", self.stages.as_ref(), what);
+        let mut stages = Vec::new();
+        for (number, stage) in given.into_iter().flatten().enumerate() {
+            mistakes.stage = Some(number);
+            let (key, what) = ("phase.pipeline.stages.threads", "how many threads it has");
+            let threads = mistakes.required(key, stage.threads, what);
+            if let Some(threads) = threads {
+                mistakes.check(key, f64::from(threads), "1 or more", one);
+            }
+            let key = "phase.pipeline.stages.instructions";
+            let instructions =
+                mistakes.required(key, stage.instructions, "how many each item takes there");
+            if let Some(instructions) = instructions {
+                mistakes
+                    .check(key, instructions, "above 0 and at most 1e18", |x| x > 0.0 && x <= 1e18);
+            }
+            stages.extend(threads.zip(instructions));
+        }
+        mistakes.stage = None;
+        let (all, own) =
+            (stages.iter().map(|(threads, _)| u32::from(*threads)).sum::<u32>(), writer.threads);
+        mistakes.check_fit(
+            "phase.pipeline.stages.threads, in all stages together,",
+            f64::from(all),
+            "the number of the program's threads",
+            |_| all == u32::from(own),
+        );
+        items.filter(|_| mistakes.is_phase_right()).map(|items| (items, stages))
     }
 }
 
@@ -86,7 +109,7 @@ fn stage_of(writer: &mut ScriptWriter, threads: (u16, u16), body: &[Op], times: 
 
 #[cfg(test)]
 mod tests {
-    use super::super::Model;
+    use super::super::{Model, ModelError};
     use super::*;
 
     fn read(stages: &str, threads: u16) -> Result<Model, ModelError> {

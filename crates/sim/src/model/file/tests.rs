@@ -34,14 +34,53 @@ fn errors_have_the_path_of_their_key() {
         ("imbalance = 2\n[[phase]]\ninstructions = 9", "imbalance"),
         ("[[phase]]\ninstructions = 9\n[[phase]]\ninstructions = -5", "phase[1].instructions"),
         ("[[phase]]\ninstructions = 'x'", "phase[0].instructions"),
-        ("[[phase]]\ncritical = { sections = 1 }", "phase[0].critical"),
-        ("spin = '1s'", ""),
+        ("[[phase]]\ncritical = { sections = 1 }", "phase[0].critical.instructions"),
+        ("spin = '1s'", "phase"),
         ("quux = 1\n[[phase]]\ninstructions = 9", "quux"),
     ] {
         let error = read(text).unwrap_err();
         assert_eq!(error.path(), expected, "{error}");
         assert_eq!(error.to_string().lines().count(), 1, "{error}");
     }
+}
+
+/// What only follows from a mistake is not among them.
+#[test]
+fn all_mistakes_of_a_model_are_found_at_once() {
+    let text = "spin = 'long'\nquux = 1\nbarrier = 'give'\n\
+        [[phase]]\nrepeat = 3\ninstructions = 'x'\nserial = 2.0\n\
+        [[phase]]\ninstructions = 1e6\ncritical = { sections = 3 }\n\
+        [[phase]]\npipeline = { items = 0, stages = [{ threads = 'x', instructions = 1 }, 7, \
+        { threads = 0 }] }\n[[phase]]\nsleep = 'late'";
+    let paths = |text: &str| -> Vec<String> {
+        let mut paths: Vec<String> = Model::read_all(&text.parse().unwrap(), 4)
+            .unwrap_err()
+            .iter()
+            .map(|mistake| mistake.path().to_owned())
+            .collect();
+        paths.sort();
+        paths
+    };
+    let expected = [
+        "barrier",
+        "phase[0].instructions",
+        "phase[0].serial",
+        "phase[1].critical.instructions",
+        "phase[2].pipeline.items",
+        "phase[2].pipeline.stages[0].threads",
+        "phase[2].pipeline.stages[1]",
+        "phase[2].pipeline.stages[2].instructions",
+        "phase[2].pipeline.stages[2].threads",
+        "phase[3].sleep",
+        "quux",
+        "spin",
+    ];
+    assert_eq!(paths(text), expected);
+    assert_eq!(paths("phase = 3\nrepeat = 0"), ["phase", "repeat"]);
+    let many: String = (0..200).map(|i| format!("key{i} = 1\n")).collect();
+    assert_eq!(paths(&many).len(), 50);
+    let error = read("[[phase]]\npipeline = 3\nserial = 'x'").unwrap_err().to_string();
+    assert!(error.ends_with("expected a number") || error.ends_with("expected a table"), "{error}");
 }
 
 #[test]
