@@ -483,6 +483,7 @@ fn failed_programs_are_replayed_as_far_as_they_ran() {
     let fail = |run: &mut Value| {
         let programs = run["programs"].as_array_mut().unwrap();
         programs[0]["exit"] = serde_json::json!({"signal": 9});
+        programs[0]["exit_status"] = serde_json::json!(137);
         programs[1]["completions"] = Value::Array(Vec::new());
         programs[1]["started_seconds"] = Value::Null;
         programs[1]["turnaround_seconds"] = Value::Null;

@@ -15,9 +15,13 @@ use serde_path_to_error::{Error, deserialize};
 pub fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
     let mut reader = serde_json::Deserializer::from_slice(text);
     let read = with_path(&mut reader).map_err(|error| match error.inner().classify() {
-        // Where the text ends, or is none, there is no value with a key.
         Category::Data => in_words(&error),
-        _ => brief(&error.inner().to_string()),
+        // A number where a name must be is told as no JSON. Where the text ends, or is none, there
+        // is no value with a key.
+        _ => match serde_json::from_slice(text).ok().map(of_value::<T>) {
+            Some(Err(what)) => what,
+            _ => brief(&error.inner().to_string()),
+        },
     })?;
     reader.end().map_err(|error| brief(&error.to_string()))?;
     Ok(read)
@@ -62,6 +66,8 @@ mod tests {
     struct Item {
         #[expect(dead_code, reason = "only errors are looked at")]
         seconds: f64,
+        #[expect(dead_code, reason = "only errors are looked at")]
+        kind: Option<cosched_core::Exit>,
     }
 
     fn refusal(text: &str) -> String {
@@ -79,6 +85,8 @@ mod tests {
         assert!(said.starts_with("programs[0]: missing field `seconds`"), "{said}");
         assert!(refusal("{}").starts_with("missing field `programs`"), "{}", refusal("{}"));
         assert!(refusal(r#"{"programs":["#).starts_with("EOF while"));
+        let said = refusal(r#"{"programs":[{"seconds":1,"kind":7}]}"#);
+        assert!(said.starts_with("programs[0].kind: invalid type: integer `7`"), "{said}");
         assert!(refusal(r#"{"programs":[]} x"#).starts_with("trailing characters"));
     }
 

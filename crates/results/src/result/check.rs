@@ -12,7 +12,7 @@
 use std::collections::HashSet;
 
 use cosched_core::MAX_CPUS;
-use cosched_core::{Quantum, Reason};
+use cosched_core::{Exit, Quantum, Reason};
 use cosched_workload::{LONGEST_WORD, shown};
 
 use super::{DecisionResult, ProgramResult, RunResult};
@@ -118,6 +118,17 @@ fn program(at: &str, program: &ProgramResult) -> Result<(), Fault> {
     }
     if program.threads == 0 {
         return fault(&field("threads"), "is 0, but a program has at least one".to_owned());
+    }
+    match (program.exit_status, program.exit.map(Exit::shell_status)) {
+        (Some(status), None) => {
+            return fault(&field("exit"), format!("is missing, but `exit_status` is {status}"));
+        }
+        (status, Some(of_exit)) if status != Some(of_exit) => {
+            let found = status.map_or("missing".to_owned(), |status| status.to_string());
+            let why = format!("is {found}, but must be {of_exit}, as `exit` says");
+            return fault(&field("exit_status"), why);
+        }
+        _ => {}
     }
     in_order(&field("timeline"), program.timeline.iter().map(|span| (span.0, span.1)))?;
     in_order(&field("turns"), program.turns.iter().copied())?;
