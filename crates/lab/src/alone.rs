@@ -28,15 +28,19 @@ pub(crate) fn measure_all(
     store: &mut Store,
 ) -> Result<(), MeasuringStop> {
     let mut fresh: BTreeSet<Key> = BTreeSet::new();
-    for spec in &workload.programs {
-        if !fresh.insert(session.key(spec, how)) {
+    for (slot, spec) in workload.programs.iter().enumerate() {
+        let key = session.key(spec, how);
+        if !fresh.insert(key.clone()) {
             continue;
         }
         talk.tell(format_args!("{} alone, threads: {}", spec.name, session.threads(spec)));
-        let (key, made) = (session.key(spec, how), [run_alone(session, spec, how)?]);
+        let made = [run_alone(session, spec, how)?];
         program::tell_scaled(spec, &made);
         let entry = program::entry(&made, None);
-        match disturbed::not_kept(&spec.name, session.threads(spec), &made) {
+        let later = workload.programs[slot + 1..].iter();
+        let same = later.filter(|other| session.key(other, how) == key);
+        let same: Vec<String> = same.map(|other| other.name.clone()).collect();
+        match disturbed::not_kept(&spec.name, &same, session.threads(spec), &made) {
             None => store.put(&key, &entry)?,
             Some(sentence) => {
                 talk.tell(format_args!("{sentence} This round still uses it."));

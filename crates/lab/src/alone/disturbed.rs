@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use cosched_core::format::list;
+
 use super::SoloRun;
 
 /// What other processes did while a program was measured.
@@ -24,8 +26,14 @@ pub(super) fn worst(made: &[SoloRun]) -> Option<&Disturbance> {
     all.max_by(|a, b| a.cpus.total_cmp(&b.cpus))
 }
 
-/// Says that times were not kept, why, and what to do; `None`: all were kept.
-pub(super) fn not_kept(name: &str, threads: u16, made: &[SoloRun]) -> Option<String> {
+/// Says that times were not kept, why, and what to do; `None`: all were kept. `same`: the names of
+/// other programs that are the same.
+pub(super) fn not_kept(
+    name: &str,
+    same: &[String],
+    threads: u16,
+    made: &[SoloRun],
+) -> Option<String> {
     let what = &worst(made)?.what;
     let disturbed = made.iter().filter(|run| run.disturbed.is_some()).count();
     let of_them = match (disturbed, made.len()) {
@@ -33,8 +41,12 @@ pub(super) fn not_kept(name: &str, threads: u16, made: &[SoloRun]) -> Option<Str
         (n, all) => format!(" {n} of {all} runs were disturbed and"),
     };
     let worst = if disturbed > 1 { " in the worst one" } else { "" };
+    let same = match same {
+        [] => String::new(),
+        same => format!(" (the same as {})", list(same)),
+    };
     Some(format!(
-        "{name} alone, threads: {threads}:{of_them} not kept: {what}{worst}; run it again when the \
+        "{name}{same} alone, threads: {threads}:{of_them} not kept: {what}{worst}; run it again when the \
          machine is idle."
     ))
 }
@@ -55,13 +67,13 @@ mod tests {
             }),
             ..SoloRun::default()
         };
-        assert_eq!(not_kept("cg", 2, &[run(None), run(None)]), None);
+        assert_eq!(not_kept("cg", &[], 2, &[run(None), run(None)]), None);
         assert_eq!(
-            not_kept("cg", 2, &[run(Some(1.2))]).unwrap(),
+            not_kept("cg", &[], 2, &[run(Some(1.2))]).unwrap(),
             "cg alone, threads: 2: not kept: other processes used 1.2 of 2 CPUs; run it again when \
              the machine is idle."
         );
-        let several = not_kept("cg", 2, &[run(Some(0.4)), run(None), run(Some(1.2))]).unwrap();
+        let several = not_kept("cg", &[], 2, &[run(Some(0.4)), run(None), run(Some(1.2))]).unwrap();
         let part = "2 of 3 runs were disturbed and not kept: other processes used 1.2 of 2 CPUs in \
                     the worst one;";
         assert!(several.contains(part), "{several}");

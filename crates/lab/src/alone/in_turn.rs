@@ -32,6 +32,8 @@ pub(crate) enum KnownRuns {
 
 struct Subject {
     spec: ProgramSpec,
+    /// The names of the other programs that are the same.
+    same: Vec<String>,
     key: Key,
     /// What counts of what was known.
     before: Option<SoloRecord>,
@@ -54,7 +56,7 @@ impl Subject {
 
     fn measured(self, session: &Session) -> Measured {
         let (name, threads) = (&self.spec.name, session.threads(&self.spec));
-        let not_kept = disturbed::not_kept(name, threads, &self.made);
+        let not_kept = disturbed::not_kept(name, &self.same, threads, &self.made);
         let known = self.before.clone().filter(|entry| !entry.times.is_empty());
         let (entry, disturbed) = match self.to_keep().or(known) {
             Some(entry) => (entry, None),
@@ -89,13 +91,14 @@ pub(crate) fn measure(
     let mut subjects: Vec<Subject> = Vec::new();
     for spec in specs {
         let key = session.key(&spec, how);
-        if subjects.iter().any(|other| other.key == key) {
+        if let Some(same) = subjects.iter_mut().find(|other| other.key == key) {
+            same.same.push(spec.name);
             continue;
         }
         let entry = store.get(&key)?;
         let least = entry.as_ref().map_or(0, |entry| entry.runs.min(runs)).into();
         let before = entry.filter(|_| known == KnownRuns::Counts);
-        subjects.push(Subject { spec, key, before, made: Vec::new(), least });
+        subjects.push(Subject { spec, same: Vec::new(), key, before, made: Vec::new(), least });
     }
     subjects.retain(|subject| subject.runs() < usize::from(runs));
     if !subjects.is_empty() {
@@ -143,6 +146,7 @@ mod tests {
         Subject {
             key: session.key(&spec, &How::from(PolicyChoices::default())),
             spec,
+            same: vec!["twin".to_owned()],
             before: (!known.is_empty()).then(|| program::entry(&known, None)),
             made: made.iter().map(run).collect(),
             least: 0,
@@ -165,7 +169,9 @@ mod tests {
         assert_eq!(alone.to_keep(), None);
         let measured = alone.measured(&session);
         assert_eq!(times(&measured.entry), [9], "it is shown");
-        assert!(measured.disturbed.is_some() && measured.not_kept.is_some());
+        assert!(measured.disturbed.is_some());
+        let not_kept = measured.not_kept.unwrap();
+        assert!(not_kept.starts_with("cg (the same as twin) alone"), "{not_kept}");
     }
 
     #[test]
