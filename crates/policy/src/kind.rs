@@ -120,6 +120,8 @@ pub struct Demand<'a> {
     pub places: &'a Places,
     /// How many CPUs it requests at once.
     pub threads: u16,
+    /// Whether its model is run, and not the program.
+    pub is_simulated: bool,
     /// Last-level cache misses per 1000 instructions, if known.
     pub misses_per_kilo_instruction: Option<f64>,
     /// Traffic with memory alone, GB/s, if known.
@@ -212,6 +214,7 @@ impl Kind {
                     place: Box::new(demand.places.command.clone()),
                     program: demand.name.to_owned(),
                     policy: self,
+                    is_simulated: demand.is_simulated,
                 });
             }
             if self.needs(Need::Traffic) && demand.memory_gigabytes_per_second.is_none() {
@@ -219,6 +222,7 @@ impl Kind {
                     place: Box::new(demand.places.command.clone()),
                     program: demand.name.to_owned(),
                     policy: self,
+                    is_simulated: demand.is_simulated,
                 });
             }
         }

@@ -21,6 +21,7 @@ fn demand(name: &str, threads: u16, misses: Option<f64>) -> Demand<'_> {
         name,
         places,
         threads,
+        is_simulated: false,
         misses_per_kilo_instruction: misses,
         memory_gigabytes_per_second: misses,
     }

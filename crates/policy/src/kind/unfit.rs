@@ -7,6 +7,10 @@ use super::Kind;
 use crate::gangs::quantum::possible;
 use crate::shuffling::sockets::SocketsError;
 
+/// Where a key stands that is not of the model.
+const BESIDE_MODEL: &str = "below its line [[program]], beside `command`: policies do not read \
+                            models";
+
 /// Why a policy cannot run, and the remedy.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Unfit {
@@ -33,9 +37,13 @@ pub enum Unfit {
     /// The policy decides by cache misses, and a program's are not known.
     #[error(
         "{place}: policy '{policy}' needs the cache misses of '{}', which are not known. Set \
-         `misses_per_kilo_instruction` of the program in a jobs file, or run `cosched profile` on \
-         a machine with hardware counters (a PMU)",
-        shown(program)
+         `misses_per_kilo_instruction` of the program {}",
+        shown(program),
+        match is_simulated {
+            true => BESIDE_MODEL,
+            false => "in a jobs file, or run `cosched profile` on a machine with hardware counters \
+                      (a PMU)",
+        }
     )]
     MissesUnknown {
         /// The place of the program.
@@ -44,12 +52,15 @@ pub enum Unfit {
         program: String,
         /// The policy.
         policy: Kind,
+        /// Whether it is simulated.
+        is_simulated: bool,
     },
     /// The policy decides by memory traffic, and a program's is not known.
     #[error(
         "{place}: policy '{policy}' needs the memory traffic of '{}', which is not known. Set \
-         `memory_gigabytes_per_second` of the program in a jobs file",
-        shown(program)
+         `memory_gigabytes_per_second` of the program {}",
+        shown(program),
+        if *is_simulated { BESIDE_MODEL } else { "in a jobs file" }
     )]
     TrafficUnknown {
         /// The place of the program.
@@ -58,11 +69,14 @@ pub enum Unfit {
         program: String,
         /// The policy.
         policy: Kind,
+        /// Whether it is simulated.
+        is_simulated: bool,
     },
     /// The policy predicts from a table, and there is none.
     #[error(
-        "policy '{policy}' needs a table of the slowdowns on this machine; name its file with \
-         --slowdowns (`cosched sim slowdowns` makes one for a simulated machine)"
+        "policy '{policy}' needs a table of the slowdowns on the machine; name its file with \
+         --slowdowns (`cosched sim slowdowns MODELS.toml --machine M` makes one for a simulated \
+         machine M)"
     )]
     NoSlowdowns {
         /// The policy.

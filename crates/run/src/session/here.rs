@@ -101,6 +101,7 @@ impl Session {
                 name: &spec.name,
                 places: &spec.places,
                 threads: self.threads(spec),
+                is_simulated: self.description.is_simulated(),
                 misses_per_kilo_instruction: profile.misses_per_kilo_instruction,
                 memory_gigabytes_per_second: profile.memory_gigabytes_per_second,
             })
