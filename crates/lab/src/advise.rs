@@ -22,7 +22,7 @@ use crate::session::{Ran, Request, Session, enter_scope};
 use crate::source::{self, Needs, Runs, Source};
 use crate::store::{Key, SoloRecord, Store};
 use crate::table::{self, AfterTable};
-use crate::ui::failure::{Failure, exit_code};
+use crate::ui::failure::{Failure, both, exit_code};
 use crate::ui::{Talk, print, print_json, say};
 
 /// What to advise on.
@@ -75,12 +75,11 @@ pub fn advise(args: &AdviseOptions) -> Result<ExitCode, Failure> {
             known.join(", ")
         )));
     };
-    how.check_no_constants("advise")?;
-    how.check_use(&[args.policy])?;
+    let used = both(how.check_no_constants("advise"), how.check_use(&[args.policy]));
     let (together, redirects) = (args.apply, args.apply);
     let out = args.out.as_deref();
     let runs = Runs { alone: true, predicted: true, together, redirects, out, ..Runs::default() };
-    let workload = source::workload(&args.source, Needs::Runs(runs))?;
+    let (_, workload) = both(used, source::workload(&args.source, Needs::Runs(runs)))?;
     if args.apply {
         enter_scope([(args.policy, how)], Talk::Usual);
     }

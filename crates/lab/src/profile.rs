@@ -28,7 +28,7 @@ use crate::session::Session;
 use crate::source::{self, Needs, Runs, Source};
 use crate::stop::MeasuringStop;
 use crate::store::{SoloRecord, Store};
-use crate::ui::failure::Failure;
+use crate::ui::failure::{Failure, both};
 use crate::ui::{print, print_json};
 
 /// The options of policies that also matter for a program that runs alone, without their dashes.
@@ -78,12 +78,12 @@ impl Profiled<'_> {
 /// When the options do not fit, or something breaks on the way.
 pub fn profile(args: &ProfileOptions) -> Result<ExitCode, Failure> {
     let how = &args.how;
-    how.check_use_by("profile", &USED)?;
+    let used = how.check_use_by("profile", &USED);
     if args.machine {
-        return machine::machine(args.json);
+        return used.and_then(|()| machine::machine(args.json));
     }
-    let workload =
-        source::workload(&args.source, Needs::Runs(Runs { alone: true, ..Runs::default() }))?;
+    let needs = Needs::Runs(Runs { alone: true, ..Runs::default() });
+    let (_, workload) = both(used, source::workload(&args.source, needs))?;
     let session = Session::here()?;
     let counts = args.threads.as_deref().map(|list| parse_counts(list, session.usable.cpus.len()));
     let counts = counts.transpose()?;

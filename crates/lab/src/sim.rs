@@ -22,11 +22,11 @@ use std::process::ExitCode;
 
 use cosched_workload::Workload;
 
+use crate::out;
 use crate::session::Session;
 use crate::table::{self, AfterTable};
-use crate::ui::failure::{Failure, exit_code};
+use crate::ui::failure::{Failure, both, exit_code};
 use crate::ui::{print, print_json, say};
-use crate::{out, source};
 pub use calibrate::calibrate;
 pub use check::check;
 pub use compared::Simulated;
@@ -52,11 +52,14 @@ pub fn simulate(args: &RunOptions) -> Result<ExitCode, Failure> {
         return sweep::sweep(args);
     }
     let scene = Scene::of(args, "")?;
-    scene.how.check_use(&[scene.policy])?;
-    let mut simulator = Simulator::new(&scene)?;
-    let workload = source::simulated(args.workload.as_deref(), &simulator.session)?;
+    let used = scene.how.check_use(&[scene.policy]);
+    let ready = Simulator::with_workload(&scene, args).and_then(|(simulator, workload)| {
+        let prepared = simulator.prepare(&workload)?;
+        Ok((simulator, workload, prepared))
+    });
+    let (_, (mut simulator, workload, prepared)) = both(used, ready)?;
     simulator.pace.most_events = args.max_events;
-    let PreparedPrograms { jobs, mut profiles } = simulator.prepare(&workload)?;
+    let PreparedPrograms { jobs, mut profiles } = prepared;
     let request = simulator.request(&workload, scene.policy, &profiles);
     if let Some(foreign) = Session::foreign_table(&simulator.hardware.name, &request) {
         say(format_args!("{foreign}"));

@@ -110,6 +110,16 @@ impl Failure {
         })
     }
 
+    /// The same, where each mistake is one of this.
+    pub fn of(self, what: &str) -> Failure {
+        match self {
+            Failure::Input(text) => {
+                together(each(&text).iter().map(|mistake| format!("{what}: {mistake}")).collect())
+            }
+            broken => broken,
+        }
+    }
+
     /// What is said.
     pub fn text(&self) -> &str {
         match self {
@@ -135,12 +145,43 @@ pub fn all<T>(checked: impl IntoIterator<Item = Result<T, Failure>>) -> Result<V
     if mistakes.is_empty() { Ok(right) } else { Err(together(mistakes)) }
 }
 
-/// Mistakes in an input: a line for each, and how many there are.
-pub fn together(mut mistakes: Vec<String>) -> Failure {
+/// What two checks have found, or the mistakes of both.
+///
+/// # Errors
+/// When one of them has failed.
+pub fn both<A, B>(one: Result<A, Failure>, other: Result<B, Failure>) -> Result<(A, B), Failure> {
+    match (one, other) {
+        (Ok(one), Ok(other)) => Ok((one, other)),
+        (Err(Failure::Input(one)), Err(Failure::Input(other))) => Err(together(vec![one, other])),
+        (Err(failure), _) | (_, Err(failure)) => Err(failure),
+    }
+}
+
+/// Mistakes in an input: a line for each, and how many there are. A text may have several already.
+/// What is there twice is told once.
+pub fn together(texts: Vec<String>) -> Failure {
+    let mut mistakes: Vec<&str> = Vec::new();
+    for mistake in texts.iter().flat_map(|text| each(text)) {
+        if !mistakes.contains(&mistake) {
+            mistakes.push(mistake);
+        }
+    }
+    let count = format!("{} {NOTHING_STARTED}", mistakes.len());
     if mistakes.len() > 1 {
-        mistakes.push(format!("{} errors; nothing was started", mistakes.len()));
+        mistakes.push(&count);
     }
     Failure::Input(mistakes.join("\n"))
+}
+
+/// The end of the line that says how many mistakes there are.
+const NOTHING_STARTED: &str = "errors; nothing was started";
+
+/// The mistakes in a text, without how many there are.
+fn each(text: &str) -> Vec<&str> {
+    match text.rsplit_once('\n') {
+        Some((mistakes, count)) if count.ends_with(NOTHING_STARTED) => mistakes.lines().collect(),
+        _ => vec![text],
+    }
 }
 
 /// Whether no run can have begun.
@@ -191,6 +232,16 @@ pub fn exit_code_of(exit: Exit) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mistakes_of_several_checks_are_told_together() {
+        let wrong = |text: &str| -> Result<(), Failure> { Err(Failure::Input(text.to_owned())) };
+        let two = both(wrong("a"), wrong("b")).unwrap_err();
+        assert_eq!(two.text(), "a\nb\n2 errors; nothing was started");
+        let three = both(Err::<(), _>(two.of("x")), all([wrong("c"), wrong("x: a")])).unwrap_err();
+        assert_eq!(three.text(), "x: a\nx: b\nc\n3 errors; nothing was started");
+        assert_eq!(both(Ok(()), wrong("a")).unwrap_err().text(), "a");
+    }
 
     #[test]
     fn the_remedy_for_a_place_fits_the_error() {

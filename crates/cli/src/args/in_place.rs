@@ -12,7 +12,7 @@ use crate::args::choices;
 use crate::args::{MeasureArgs, named};
 use crate::how::How;
 use crate::live::MetricsAt;
-use crate::ui::failure::Failure;
+use crate::ui::failure::{Failure, both};
 
 /// The policy for such programs, and where its results go.
 #[derive(Debug, Args)]
@@ -35,9 +35,8 @@ pub(crate) struct InPlaceArgs {
 impl InPlaceArgs {
     /// The options of the policy; a policy that cannot do this is refused.
     pub(crate) fn how(&self, what: &str) -> Result<How, Failure> {
-        check(self.policy, what)?;
         let how = How::from(self.measure.choices());
-        how.check_use(&[self.policy])?;
+        both(check(self.policy, what), how.check_use(&[self.policy]))?;
         Ok(how)
     }
 }

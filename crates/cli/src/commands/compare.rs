@@ -21,7 +21,7 @@ use crate::how::check::useless;
 use crate::how::{How, PolicyChoices};
 use crate::session::enter_scope;
 use crate::source::{self, Needs, Runs};
-use crate::ui::failure::{Failure, exit_code};
+use crate::ui::failure::{self, Failure, both, exit_code};
 use crate::ui::{Talk, print, print_json, say};
 
 /// The variants where the user names none: the rivals that users try, and its default policy.
@@ -106,17 +106,17 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
     check_names(variants)?;
     let talk = Talk::of(args.quiet, args.verbose);
     let how = &args.how.how();
-    variants.iter().try_for_each(Variant::check_use)?;
+    let own = failure::all(variants.iter().map(Variant::check_use));
     let kinds: Vec<Kind> = variants.iter().map(|variant| variant.kind()).collect();
     match &args.machine {
         None => {
-            for how in variants.iter().map(|variant| variant.how(how)) {
-                how.check_no_constants("compare")?;
-            }
-            how.check_use(&kinds)?;
+            let hows = variants.iter().map(|variant| variant.how(how));
+            let simulated = failure::all(hows.map(|how| how.check_no_constants("compare")));
+            let used = both(both(own, simulated), how.check_use(&kinds));
             let runs = Runs { alone: args.solo, together: true, ..Runs::default() };
             let workload =
-                source::with_threads(&args.source.source(), args.threads, Needs::Runs(runs))?;
+                source::with_threads(&args.source.source(), args.threads, Needs::Runs(runs));
+            let (_, workload) = both(used, workload)?;
             let hows: Vec<_> =
                 variants.iter().map(|variant| (variant.kind(), variant.how(how))).collect();
             enter_scope(hows.iter().map(|(kind, how)| (*kind, how)), talk);
@@ -127,19 +127,26 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
             })
         }
         Some(machine) => {
-            check_variants(&args.policies)?;
+            let variants_fit = check_variants(&args.policies);
             let measuring = [OptionGroup::Measuring, OptionGroup::Slices, OptionGroup::Shuffling];
             let measuring = measuring.into_iter().flat_map(|group| group.options().iter().copied());
             let used = ["quantum", "max-frozen", "placement", "fill", "goal", "slowdowns", "set"];
             let used: Vec<&str> = used.into_iter().chain(measuring).collect();
-            how.check_use_by("compare --machine", &used)?;
-            check_grace(how)?;
-            how.check_use(&kinds)?;
-            let needs = Needs::Models(&sim::machine(machine)?);
-            let workload = source::with_threads(&args.source.source(), args.threads, needs)?;
             let kernel = args.kernel.unwrap_or(Kernel::EEVDF);
             let seed = args.seed.unwrap_or(SEED);
-            check_seed(seed, args.runs)?;
+            let used = failure::all([
+                own.map(drop),
+                variants_fit,
+                how.check_use_by("compare --machine", &used),
+                check_grace(how),
+                how.check_use(&kinds),
+                check_seed(seed, args.runs),
+            ]);
+            let workload = sim::machine(machine).and_then(|machine| {
+                let needs = Needs::Models(&machine);
+                source::with_threads(&args.source.source(), args.threads, needs)
+            });
+            let (_, workload) = both(used, workload)?;
             let mut simulated = Simulated::new(&workload, machine, kernel, seed, how)?;
             let description = simulated.description();
             run(args, how, variants, &workload, &mut simulated, |record| {

@@ -20,7 +20,7 @@ use crate::session::{Extras, Request, Session, enter_scope};
 use crate::source::{self, Needs, Runs};
 use crate::store::Store;
 use crate::table::{self, AfterTable};
-use crate::ui::failure::{Failure, exit_code};
+use crate::ui::failure::{Failure, both, exit_code};
 use crate::ui::{Talk, print, print_json, say};
 use terminal::TerminalArgs;
 
@@ -76,12 +76,12 @@ const LONGEST_COMMAND: usize = 1000;
 /// Runs the workload once and shows what came of it.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let how = args.how.how();
-    how.check_no_constants("run")?;
-    how.check_use(&[args.policy])?;
+    let used = both(how.check_no_constants("run"), how.check_use(&[args.policy]));
     let out = args.out.as_deref();
     let in_order = args.policy.starts_in_order();
     let runs = Runs { together: true, in_order, redirects: true, out, ..Runs::default() };
-    let workload = source::with_threads(&args.source.source(), args.threads, Needs::Runs(runs))?;
+    let workload = source::with_threads(&args.source.source(), args.threads, Needs::Runs(runs));
+    let (_, workload) = both(used, workload)?;
     let talk = args.terminal.talk();
     let labels = args.terminal.labels(workload.programs.len(), args.out.is_some(), args.json)?;
     enter_scope([(args.policy, &how)], talk);

@@ -6,6 +6,7 @@
 mod after;
 mod constants;
 mod escapes;
+mod mistakes;
 mod pauses;
 mod sweep;
 

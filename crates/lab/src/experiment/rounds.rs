@@ -22,7 +22,7 @@ use crate::how::How;
 use crate::out::{self, Folder};
 use crate::session::Ran;
 use crate::stop::MeasuringStop;
-use crate::ui::failure::Failure;
+use crate::ui::failure::{self, Failure};
 use crate::ui::pace::{Pace, order};
 use crate::ui::{Talk, say};
 
@@ -93,10 +93,10 @@ impl Experiment {
         let held = Folder::hold(hidden.path()).map_err(Failure::broken)?;
         let mut ready = ReadyPlan::new(plan, site, held)?;
         // What is wrong with the last one is said before the first one runs.
-        for i in 0..plan.variants.len() {
+        failure::all((0..plan.variants.len()).map(|i| {
             let VariantRun { workload, kind, how, .. } = ready.turn(i, hidden.path());
-            site.check(workload, kind, how)?;
-        }
+            site.check(workload, kind, how)
+        }))?;
         if let Some(out) = plan.out {
             ready.held = lock::take(out)?;
         }
@@ -177,7 +177,7 @@ impl<'a> ReadyPlan<'a> {
         Ok(ReadyPlan {
             plan,
             held,
-            workloads: plan.variants.iter().map(workload).collect::<Result<_, _>>()?,
+            workloads: failure::all(plan.variants.iter().map(workload))?,
             hows: plan.variants.iter().map(|variant| variant.how(plan.how)).collect(),
         })
     }

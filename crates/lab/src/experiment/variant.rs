@@ -97,13 +97,11 @@ impl Variant {
     /// Checks that its policy supports the options for it alone.
     ///
     /// # Errors
-    /// When the policy does not support one of these options.
+    /// When the policy does not support these options: all that it does not.
     pub fn check_use(&self) -> Result<(), Failure> {
         let Some(own) = &self.own else { return Ok(()) };
-        own.how.check_use(&[own.policy]).map_err(|failure| match failure {
-            Failure::Input(text) => Failure::Input(format!("--variant {}: {text}", self.name)),
-            other => other,
-        })
+        let used = own.how.check_use(&[own.policy]);
+        used.map_err(|failure| failure.of(&format!("--variant {}", self.name)))
     }
 
     /// The policy that runs it.

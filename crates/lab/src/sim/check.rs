@@ -36,7 +36,7 @@ use super::this;
 use crate::how::How;
 use crate::session::Session;
 use crate::stop::MeasuringStop;
-use crate::ui::failure::{Failure, exit_code};
+use crate::ui::failure::{self, Failure, exit_code};
 use crate::ui::{print, print_json, say};
 use constants::{ConstantRuns, Constants};
 use live::LiveRuns;
@@ -60,10 +60,12 @@ const QUICK: f64 = 0.05;
 /// When the options do not fit, or something breaks on the way.
 pub fn check(args: &CheckOptions) -> Result<ExitCode, Failure> {
     let how = &args.how;
-    how.check_own_barriers("sim check")?;
-    how.check_no_constants("sim check")?;
     let policies = policies()?;
-    how.check_use(&policies)?;
+    failure::all([
+        how.check_own_barriers("sim check"),
+        how.check_no_constants("sim check"),
+        how.check_use(&policies),
+    ])?;
     let here = Session::here()?;
     let hardware = this::hardware(&here, args.machine.as_deref())?;
     let cpus = here.usable.cpus.len() as u16;

@@ -189,6 +189,16 @@ impl Simulator {
         Simulator { session, hardware, scene, pace: SimulatedTime::default(), is_watched: false }
     }
 
+    /// The machine of a scene, and the workload that the options name.
+    pub(super) fn with_workload(
+        scene: &Scene,
+        args: &RunOptions,
+    ) -> Result<(Simulator, Workload), Failure> {
+        let simulator = Simulator::new(scene)?;
+        let workload = source::simulated(args.workload.as_deref(), &simulator.session)?;
+        Ok((simulator, workload))
+    }
+
     /// Checks everything that can be wrong before anything is simulated.
     pub(super) fn prepare(&self, workload: &Workload) -> Result<PreparedPrograms, Failure> {
         let jobs = self.jobs(workload)?;

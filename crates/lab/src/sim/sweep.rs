@@ -17,8 +17,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::options::RunOptions;
 use super::simulator::{PreparedPrograms, Scene, SimulatedSolo, Simulator, tell_unscaled};
-use crate::source;
-use crate::ui::failure::Failure;
+use crate::ui::failure::{self, Failure, both};
 use crate::ui::{print, print_json, watched};
 use axis::Axis;
 use report::{SweepReport, SweepRow};
@@ -28,14 +27,13 @@ pub(super) fn sweep(args: &RunOptions) -> Result<ExitCode, Failure> {
     let axes = axis::axes(args)?;
     let scenes = combinations(args, &axes)?;
     let kinds: Vec<Kind> = scenes.iter().map(|scene| scene.policy).collect();
-    args.how.check_use(&kinds)?;
-    axis::check_use(&axes, &kinds)?;
-    let first = Simulator::new(&scenes[0])?;
-    let workload = source::simulated(args.workload.as_deref(), &first.session)?;
-    let points = scenes
-        .iter()
-        .map(|scene| SweepPoint::new(scene, &workload, args.max_events))
-        .collect::<Result<Vec<_>, _>>()?;
+    let used = both(args.how.check_use(&kinds), axis::check_use(&axes, &kinds));
+    let ready = Simulator::with_workload(&scenes[0], args).and_then(|(_, workload)| {
+        let point = |scene| SweepPoint::new(scene, &workload, args.max_events);
+        let points = failure::all(scenes.iter().map(point))?;
+        Ok((workload, points))
+    });
+    let (_, (workload, points)) = both(used, ready)?;
 
     if args.no_solo {
         tell_unscaled(&workload, &kinds);

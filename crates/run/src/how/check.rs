@@ -7,7 +7,7 @@ use cosched_policy::{Kind, OptionGroup, Turns};
 use cosched_workload::ProgramSpec;
 
 use super::{How, MeasureChoices, Optional};
-use crate::ui::failure::Failure;
+use crate::ui::failure::{self, Failure};
 
 impl MeasureChoices {
     /// Refuses what would be tried twice.
@@ -71,34 +71,43 @@ pub fn unused_weights<'a>(
 }
 
 impl How {
-    /// Refuses an option that was given and that none of these policies supports.
+    /// Refuses options that were given and that none of these policies supports.
     ///
     /// # Errors
-    /// When such an option was given, or an actuator is there twice.
+    /// When such options were given, or an actuator is there twice: all of these.
     pub fn check_use(&self, kinds: &[Kind]) -> Result<(), Failure> {
-        self.measure.check()?;
-        self.check_constants(kinds)?;
-        self.check_quantum(kinds)?;
+        let checks = [self.measure.check(), self.check_quantum(kinds), self.check_turns(kinds)];
+        let options = self.given().map(|option| self.check_option(option, kinds));
+        let checks = checks.into_iter().chain(self.check_constants(kinds)).chain(options);
+        failure::all(checks).map(drop)
+    }
+
+    /// Refuses turns by weight where none of these policies can take them.
+    fn check_turns(&self, kinds: &[Kind]) -> Result<(), Failure> {
         let by_weight = |kind: Kind| kind.descriptor().by_weight;
         if self.policy.turns == Some(Turns::Weight) && !kinds.iter().any(|kind| by_weight(*kind)) {
             return Err(refuse("turns weight", kinds, by_weight, "take turns by weight"));
         }
-        for option in self.given() {
-            let Some(group) = OptionGroup::of(option) else { continue };
-            if !kinds.iter().any(|kind| kind.takes(group)) {
-                return Err(refuse(option, kinds, |kind| kind.takes(group), group.what()));
-            }
-            let mut takers = kinds.iter().filter(|kind| kind.takes(group));
-            let pauses_none =
-                self.policy.turns == Some(Turns::Weight) && takers.all(|kind| by_weight(*kind));
-            if pauses_none && group == OptionGroup::Pauses {
-                return Err(Failure::Input(format!(
-                    "--{option} has no effect with --turns weight, which pauses no program: leave \
-                     it out, or use --turns freeze, which pauses programs"
-                )));
-            }
-        }
         Ok(())
+    }
+
+    /// Refuses an option that none of these policies supports, or that has no effect with the
+    /// others.
+    fn check_option(&self, option: &str, kinds: &[Kind]) -> Result<(), Failure> {
+        let Some(group) = OptionGroup::of(option) else { return Ok(()) };
+        if !kinds.iter().any(|kind| kind.takes(group)) {
+            return Err(refuse(option, kinds, |kind| kind.takes(group), group.what()));
+        }
+        let mut takers = kinds.iter().filter(|kind| kind.takes(group));
+        let pauses_none = self.policy.turns == Some(Turns::Weight)
+            && takers.all(|kind| kind.descriptor().by_weight);
+        match pauses_none && group == OptionGroup::Pauses {
+            true => Err(Failure::Input(format!(
+                "--{option} has no effect with --turns weight, which pauses no program: leave \
+                 it out, or use --turns freeze, which pauses programs"
+            ))),
+            false => Ok(()),
+        }
     }
 
     /// Refuses a quantum that the goal of all these policies leaves without effect.
@@ -133,29 +142,24 @@ impl How {
         }
     }
 
-    /// Refuses a constant that was set and that none of these policies uses.
-    fn check_constants(&self, kinds: &[Kind]) -> Result<(), Failure> {
+    /// Refuses each constant that was set and that none of these policies uses.
+    fn check_constants(&self, kinds: &[Kind]) -> impl Iterator<Item = Result<(), Failure>> {
         let unused = |(name, _): &(&str, &str)| !kinds.iter().any(|kind| kind.uses_constant(name));
-        match self.policy.set.iter().find(unused) {
-            Some((name, _)) => {
-                let option = format!("set {name}");
-                Err(refuse(&option, kinds, |kind| kind.uses_constant(name), "use this constant"))
-            }
-            None => Ok(()),
-        }
+        self.policy.set.iter().filter(unused).map(|(name, _)| {
+            let option = format!("set {name}");
+            Err(refuse(&option, kinds, |kind| kind.uses_constant(name), "use this constant"))
+        })
     }
 
     /// Refuses every option that was given, except those that the command supports. All are named
     /// without their dashes.
     ///
     /// # Errors
-    /// When an option was given that the command does not support.
+    /// When options were given that the command does not support: all of these.
     pub fn check_use_by(&self, command: &str, used: &[&str]) -> Result<(), Failure> {
-        self.check_own_barriers(command)?;
-        match self.given().find(|option| !used.contains(option)) {
-            Some(option) => Err(useless(command, option)),
-            None => Ok(()),
-        }
+        let unused = self.given().filter(|option| !used.contains(option));
+        let refused = unused.map(|option| Err(useless(command, option)));
+        failure::all([self.check_own_barriers(command)].into_iter().chain(refused)).map(drop)
     }
 
     /// Refuses `--barrier` for a command that does not support it.

@@ -40,7 +40,7 @@ use crate::live::ShownRun;
 use crate::out::{self, Folder, RunMark, TakenFolder};
 use crate::progress::{Progress, Telling};
 use crate::store::{Peak, Store};
-use crate::ui::failure::{self, Failure};
+use crate::ui::failure::{self, Failure, both};
 
 /// What a check has found out on the way.
 pub struct Checked {
@@ -80,12 +80,7 @@ impl Session {
     /// # Errors
     /// When something is wrong.
     pub fn check(&self, request: &Request<'_>) -> Result<Checked, Failure> {
-        if request.kind.learns(Learns::SoloSpeeds) && request.how.policy.fair.optimal {
-            let text = "--optimal works only on simulated machines, which know solo times \
-                        exactly; leave it out";
-            return Err(Failure::Input(text.to_owned()));
-        }
-        sources::check_peak(request)?;
+        let own = both(check_optimal(request), sources::check_peak(request));
         let peak = self.memory_peak(request);
         let how = peak.as_ref().map(|peak| {
             let mut how = request.how.clone();
@@ -95,10 +90,10 @@ impl Session {
         let request = &Request { how: how.as_ref().unwrap_or(request.how), ..*request };
         let molded = self.molded(request);
         let request = &Molded::instead(molded.as_ref(), request);
-        let planned = self.plan(request)?;
         let programs = &request.workload.programs;
         let sources =
-            request.kind.learns(Learns::SoloSpeeds).then(|| sources::find(request)).transpose()?;
+            request.kind.learns(Learns::SoloSpeeds).then(|| sources::find(request)).transpose();
+        let ((planned, _), sources) = both(both(self.plan(request), own), sources)?;
         let barriers = Session::barriers(request);
         let job = |(slot, spec)| self.job(request.origins.of(slot), spec, barriers[slot], request);
         let mut jobs = failure::all(programs.iter().enumerate().map(job))?;
@@ -411,6 +406,18 @@ fn hook_for(spec: &ProgramSpec, uses: Uses) -> Result<Hook, Failure> {
 
 /// A policy that freezes and binds no program needs no cgroup: signals and masks are there without
 /// any preparation.
+/// Refuses a choice of `fair-progress` that no real machine can carry out.
+fn check_optimal(request: &Request<'_>) -> Result<(), Failure> {
+    match request.kind.learns(Learns::SoloSpeeds) && request.how.policy.fair.optimal {
+        false => Ok(()),
+        true => {
+            let text = "--optimal works only on simulated machines, which know solo times exactly; \
+                        leave it out";
+            Err(Failure::Input(text.to_owned()))
+        }
+    }
+}
+
 fn wishes(request: &Request<'_>) -> Wishes {
     let (how, makes_gangs) = (&request.how.policy, request.kind.makes_gangs());
     let freezer = if makes_gangs { how.freezer } else { Some(FreezerBackend::Signals) };

@@ -13,7 +13,7 @@ use cosched_results::result::Instead;
 use cosched_workload::{BarrierMode, ProgramSpec};
 
 use super::request::{Origins, Request};
-use crate::ui::failure::Failure;
+use crate::ui::failure::{self, Failure};
 
 /// What tells how far a program comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +94,7 @@ pub(super) fn tell_traffic(request: &Request<'_>) -> bool {
 /// The best source for each program.
 ///
 /// # Errors
-/// When there is none for one of them.
+/// When some have none: all of these.
 pub(super) fn find(request: &Request<'_>) -> Result<Vec<ProgressSource>, Failure> {
     let lack = counters::check(Events::HARDWARE).err();
     let programs = request.workload.programs.iter().zip(request.profiles).enumerate();
@@ -107,7 +107,7 @@ pub(super) fn find(request: &Request<'_>) -> Result<Vec<ProgressSource>, Failure
             Some(lack) => Err(Failure::Input(refusal(spec, request, lack))),
         }
     };
-    programs.map(source).collect()
+    failure::all(programs.map(source))
 }
 
 fn refusal(spec: &ProgramSpec, request: &Request<'_>, lack: &CounterLack) -> String {

@@ -8,7 +8,7 @@ use cosched_sim::Kernel;
 use crate::how::set::SetTo;
 use crate::sim::options::RunOptions;
 use crate::sim::simulator::Scene;
-use crate::ui::failure::Failure;
+use crate::ui::failure::{self, Failure};
 use crate::values::{kernel, max_frozen, named, quantum};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -220,17 +220,19 @@ pub(super) fn axes(args: &RunOptions) -> Result<Vec<Axis>, Failure> {
     Ok(axes)
 }
 
-/// A setting that none of the policies has a use for is a misunderstanding.
+/// Settings that none of the policies has a use for are a misunderstanding.
 pub(super) fn check_use(axes: &[Axis], kinds: &[Kind]) -> Result<(), Failure> {
     let is_used = |axis: &&Axis| kinds.iter().any(|kind| axis.key.is_for(*kind));
-    let Some(useless) = axes.iter().find(|axis| !is_used(axis)) else { return Ok(()) };
-    let name = useless.key.name();
-    let uses = Kind::ALL.into_iter().filter(|kind| useless.key.is_for(*kind)).map(Kind::name);
-    Err(Failure::Input(format!(
-        "--sweep {name}=...: is for policies that {} ({})",
-        OptionGroup::of(name).map_or("use it", OptionGroup::what),
-        uses.collect::<Vec<_>>().join(", ")
-    )))
+    let refused = |useless: &Axis| {
+        let name = useless.key.name();
+        let uses = Kind::ALL.into_iter().filter(|kind| useless.key.is_for(*kind)).map(Kind::name);
+        Err(Failure::Input(format!(
+            "--sweep {name}=...: is for policies that {} ({})",
+            OptionGroup::of(name).map_or("use it", OptionGroup::what),
+            uses.collect::<Vec<_>>().join(", ")
+        )))
+    };
+    failure::all(axes.iter().filter(|axis| !is_used(axis)).map(refused)).map(drop::<Vec<()>>)
 }
 
 /// A scene by its settings.
