@@ -127,6 +127,12 @@ fn knows_solo(result: &RunResult) -> bool {
     result.programs.iter().any(|program| program.solo_seconds.is_some())
 }
 
+/// Whether it ran faster than alone, and with as many threads.
+fn is_faster_than_alone(program: &ProgramResult) -> bool {
+    program.molded_solo_seconds.is_none()
+        && program.slowdown.is_some_and(|slowdown| slowdown < 0.99)
+}
+
 /// What is known of the run as a whole.
 fn details(result: &RunResult, means: bool) -> Vec<String> {
     let metrics = &result.metrics;
@@ -139,6 +145,11 @@ fn details(result: &RunResult, means: bool) -> Vec<String> {
     let known: Vec<String> = [unfairness, speedup, paused].into_iter().flatten().collect();
     if !known.is_empty() {
         lines.push(format!("In this run: {}.", known.join(", ")));
+    }
+    if result.machine.is_simulated() && result.programs.iter().any(is_faster_than_alone) {
+        let why = "A slowdown below 1: solo runs bind threads to CPUs as `--placement` says, and \
+                   here they ran on other CPUs.";
+        lines.push(why.to_owned());
     }
     if means {
         lines.push(format!("Means: {}{}.", backends(&result.backends), words::cpu_use(result)));

@@ -464,3 +464,17 @@ fn shuffling_groups_similar_waiters_and_needs_two_packages() {
     let useless = refused(workload, &format!("{one_package} linux --groups 0-3,4-7"));
     assert!(useless.contains("--groups is for policies"), "{useless}");
 }
+
+/// Packed threads share a bus, and those that Linux spreads do not.
+#[test]
+fn a_slowdown_below_1_is_explained() {
+    let workload = "[[program]]\ncommand = 'a'\nthreads = 8\n[program.model]\n\
+        [[program.model.phase]]\ninstructions = 1e9\nmisses_per_kilo_instruction = 3\n";
+    let folder = tempfile::tempdir().unwrap();
+    for (policy, is_faster) in [("linux", true), ("gang", false)] {
+        let options = format!("--machine dunnington-24 --policy {policy}");
+        let table = String::from_utf8(sim(folder.path(), workload, &options).stdout).unwrap();
+        let told = table.contains("A slowdown below 1: solo runs bind threads to CPUs as `--pl");
+        assert_eq!(told, is_faster, "{table}");
+    }
+}
