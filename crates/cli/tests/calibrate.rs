@@ -101,7 +101,9 @@ fn the_example_of_the_guide_can_be_calibrated() {
     let example = section.split("```").nth(1).unwrap().strip_prefix("toml").unwrap();
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("table.toml"), example).unwrap();
-    let models = printed(folder.path(), "calibrate table.toml --machine opteron-64");
+    let (_, command) = section.split_once("`cosched sim ").unwrap();
+    let command = command.split('`').next().unwrap().replace("TABLE.toml", "table.toml");
+    let models = printed(folder.path(), &command);
     assert!(models.contains("stream-60"), "{models}");
 }
 
