@@ -332,12 +332,13 @@ fn a_resumed_simulated_comparison_equals_an_uninterrupted_one() {
     fs::remove_file(&left).unwrap();
     let output = compare(place.path(), &format!("{variants} --runs 7 --out d --resume"));
     assert!(
-        messages(&output).contains("round 3 is not complete; it is run again, and 1 file(s)"),
+        messages(&output)
+            .contains("round 3 is not complete; it is run again, which overwrites 1 file of"),
         "{}",
         messages(&output)
     );
     assert!(
-        messages(&output).contains("2 complete round(s) found, 5 to run"),
+        messages(&output).contains("2 complete rounds found, 5 to run"),
         "{}",
         messages(&output)
     );

@@ -318,6 +318,28 @@ fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// `count` of `cosched_core::format` puts a number and its noun together.
+#[test]
+fn no_message_has_a_plural_in_brackets() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut files = Vec::new();
+    for folder in fs::read_dir(crates).unwrap() {
+        rust_files(&folder.unwrap().path().join("src"), &mut files);
+    }
+    assert!(files.len() > 100, "{files:?}");
+    let mut found = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        let lines = text.lines().zip(1..).filter(|(line, _)| {
+            let pieces = line.match_indices("(s)").chain(line.match_indices("(es)"));
+            pieces.into_iter().any(|(at, _)| line[..at].ends_with(char::is_alphabetic))
+                && line.contains("} ")
+        });
+        found.extend(lines.map(|(_, number)| format!("{}:{number}", file.display())));
+    }
+    assert!(found.is_empty(), "use `count` of cosched_core::format: {found:#?}");
+}
+
 /// `cargo fmt` leaves long lines as they are in macros, texts and comments.
 #[test]
 fn no_line_of_rust_is_longer_than_100_characters() {

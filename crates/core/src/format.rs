@@ -44,7 +44,7 @@ pub fn percent(share: f64) -> String {
 
 /// Some of the threads that a program requests.
 pub fn of_requested(threads: u16, requested: u16) -> String {
-    format!("{threads} of {requested} requested threads")
+    format!("{threads} of {}", count(requested.into(), "requested thread", "requested threads"))
 }
 
 /// The name of an actuator.
@@ -80,6 +80,12 @@ pub fn misses_per_kilo_instruction(misses: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_thread_is_no_threads() {
+        assert_eq!(of_requested(1, 1), "1 of 1 requested thread");
+        assert_eq!(of_requested(1, 2), "1 of 2 requested threads");
+    }
 
     #[test]
     fn times_have_two_or_three_significant_digits() {

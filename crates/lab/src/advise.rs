@@ -11,6 +11,7 @@ mod show;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use cosched_core::format::count;
 use cosched_core::{Nanos, Speedup};
 use cosched_policy::Kind;
 use cosched_policy::advice::{self, Candidate, Prediction};
@@ -92,8 +93,9 @@ pub fn advise(args: &AdviseOptions) -> Result<ExitCode, Failure> {
     };
     if listed.iter().all(|count| *count > most) {
         return Err(Failure::Input(format!(
-            "--threads: this machine has {most} CPUs, and more threads than that never help; \
-             choose smaller thread counts"
+            "--threads: this machine has {}, and more threads than that never help; \
+             choose smaller thread counts",
+            count(most.into(), "CPU", "CPUs")
         )));
     }
     if listed.iter().any(|count| *count > most) {

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use cosched_core::format::count;
 use cosched_results::json;
 use cosched_results::statistics::{Estimate, Verdict, comparison, median_estimate};
 use cosched_workload::shown;
@@ -100,7 +101,8 @@ fn check(input: &Input) -> Result<(), Failure> {
         if !(1..=MOST_ROUNDS).contains(&times.len()) {
             let (name, many) = (shown(name), times.len());
             return refused(format!(
-                "rounds.{name}: has {many} rounds; write 1 to {MOST_ROUNDS} of them"
+                "rounds.{name}: has {}; write 1 to {MOST_ROUNDS} of them",
+                count(many, "round", "rounds")
             ));
         }
     }
@@ -117,8 +119,9 @@ fn check(input: &Input) -> Result<(), Failure> {
         let (name, many) = (shown(name), times.len());
         if many != base.len() {
             return refused(format!(
-                "rounds.{name}: has {many} rounds, and {} has {}; write as many for each, or leave \
+                "rounds.{name}: has {}, and {} has {}; write as many for each, or leave \
                  out `over`",
+                count(many, "round", "rounds"),
                 shown(over),
                 base.len()
             ));

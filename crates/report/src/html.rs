@@ -92,6 +92,7 @@ fn contents(compared: bool, shown: &[ShownVariant<'_>]) -> String {
 
 fn compared(comparison: &Comparison) -> String {
     let machine = &comparison.machine;
+    let cpus = words::count(machine.cpus, "CPU", "CPUs");
     let model = machine.model.as_deref().unwrap_or("CPU model not known");
     let rounds = match comparison.rounds {
         1 => "One run each: any difference may be chance.".to_owned(),
@@ -134,8 +135,8 @@ fn compared(comparison: &Comparison) -> String {
          {sentences}<div class=\"plots\">{plots}</div>\n\
          {}{}{}</section>\n",
         paragraph(&match comparison.simulated {
-            true => format!("Simulated: {model}, {} CPUs. No program was run.", machine.cpus),
-            false => format!("{model}, {} CPUs, {}.", machine.cpus, machine.kernel),
+            true => format!("Simulated: {model}, {cpus}. No program was run."),
+            false => format!("{model}, {cpus}, {}.", machine.kernel),
         }),
         paragraph(&rounds),
         troubles.collect::<String>()

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use cosched_core::format::of_requested;
 use cosched_results::result::{ProgramResult, RunResult};
 
 use crate::history::nanos;
@@ -35,7 +36,7 @@ pub(crate) fn in_words(program: &ProgramResult) -> Option<String> {
         format!(" Its solo time with all threads is {}.", words::span(nanos(seconds)))
     });
     let threads = program.threads;
-    Some(format!("It was started with {threads} of {requested} requested threads, {BECAUSE}.{all}"))
+    Some(format!("It was started with {}, {BECAUSE}.{all}", of_requested(threads, requested)))
 }
 
 #[cfg(test)]

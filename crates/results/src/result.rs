@@ -30,7 +30,7 @@ pub use solo::reject_solos_everywhere;
 
 use cosched_core::barrier_stats::BarrierStats;
 use cosched_core::engine::outcome::Missing;
-use cosched_core::{Aspect, CpuSet, Exit, ProgramId, Reason, Refusal, Usage};
+use cosched_core::{Aspect, CpuSet, Exit, ProgramId, Reason, Refusal, Usage, format};
 use cosched_workload::{BarrierMode, input, shown};
 
 use crate::json;
@@ -138,7 +138,7 @@ impl fmt::Display for MachineDescription {
         if let Some(model) = &self.model {
             write!(f, "{model}, ")?;
         }
-        write!(f, "{} CPUs, {}", self.cpus, self.kernel)
+        write!(f, "{}, {}", format::count(self.cpus, "CPU", "CPUs"), self.kernel)
     }
 }
 

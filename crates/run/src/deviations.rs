@@ -47,7 +47,10 @@ fn sentence(what: &str, kind: &DeviationCount) -> String {
     };
     let mut named: Vec<String> = programs.iter().take(NAMES).map(name).collect();
     if programs.len() > NAMES {
-        named.push(format!("and {} more programs", programs.len() - NAMES));
+        named.push(format!(
+            "and {}",
+            count(programs.len() - NAMES, "more program", "more programs")
+        ));
     }
     format!("{times} a program {what} ({}).", named.join(", "))
 }

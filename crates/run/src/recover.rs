@@ -7,6 +7,7 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use cosched_core::format::count;
 use cosched_linux::kernel::affinity;
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::process::tree::Process;
@@ -317,9 +318,7 @@ impl Recovered {
         let parts: Vec<String> = done
             .into_iter()
             .filter(|(_, count, ..)| *count > 0)
-            .map(|(did, count, one, many)| {
-                format!("{did} {count} {}", if count == 1 { one } else { many })
-            })
+            .map(|(did, times, one, many)| format!("{did} {}", count(times, one, many)))
             .collect();
         let logs = self.undone.len();
         let of = format!("After {logs} cosched that {} gone", if logs == 1 { "is" } else { "are" });

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use cosched_core::format::count;
 use cosched_core::{
     Arena, Counts, Event, Exit, Happening, Machine, Nanos, Observe, ProgramId, Quality, Settings,
     Signal, Step, Usage,
@@ -37,8 +38,8 @@ pub enum Halted {
     /// No thread can go on any more.
     #[error(
         "at {at} no thread can continue: a program deadlocks, or computes for longer than 500 \
-         years ({left} threads \
-         are left)"
+         years ({})",
+        count(*left, "thread is left", "threads are left")
     )]
     Stuck {
         /// The time at which this was found.
@@ -48,9 +49,10 @@ pub enum Halted {
     },
     /// It took more events than allowed.
     #[error(
-        "the simulation has not ended after {events} events, at {at}; a model may repeat \
+        "the simulation has not ended after {}, at {at}; a model may repeat \
          something too often; \
-         `cosched sim --max-events` allows more"
+         `cosched sim --max-events` allows more",
+        count(*events as usize, "event", "events")
     )]
     TooLong {
         /// The simulated time.

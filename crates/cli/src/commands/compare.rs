@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use clap::builder::ArgPredicate;
+use cosched_core::format::count;
 use cosched_lab::sim::{self, SEED, Simulated};
 use cosched_policy::{Kind, OptionGroup};
 use cosched_report::{Comparison, Incomparable};
@@ -190,8 +191,9 @@ fn check_seed(first: u64, rounds: u16) -> Result<(), Failure> {
     match first <= most {
         true => Ok(()),
         false => Err(Failure::Input(format!(
-            "--seed {first}: each of {rounds} rounds takes the next number, but the largest is \
+            "--seed {first}: each of {} takes the next number, but the largest is \
              {}; give at most {most}",
+            count(rounds.into(), "round", "rounds"),
             u64::MAX
         ))),
     }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use cosched_core::Nanos;
+use cosched_core::format::count;
 use cosched_linux::cgroup::RUN;
 use cosched_linux::clients::onlookers;
 use cosched_linux::kernel::procfs::Proc;
@@ -141,8 +142,8 @@ fn find(pid: i32, name: &str, proc: &Proc) -> Result<(PathBuf, Held), Failure> {
 impl Detached {
     fn sentence(&self) -> String {
         let Detached { pid, name, cosched, threads, original, .. } = self;
-        let had = "their original class, nice value and slice";
-        let cpus = if self.bound { ", and their original CPUs" } else { "" };
+        let had = "the original class, nice value and slice";
+        let cpus = if self.bound { ", and the original CPUs" } else { "" };
         let state = match (threads, original) {
             (0, _) if self.keeps_group => "until the run ends it stays in its cgroup; nothing \
                                            else of it is changed any more"
@@ -150,9 +151,12 @@ impl Detached {
             (0, _) if !self.bound => "none of its settings had been changed".to_owned(),
             (0, _) => "its threads have their original CPUs, or those that another program has set"
                 .to_owned(),
-            (all, same) if all == same => format!("{all} thread(s) have {had}{cpus}"),
+            (all, same) if all == same => {
+                format!("{} {had}{cpus}", count(*all, "thread has", "threads have"))
+            }
             (all, same) => format!(
-                "{same} of {all} thread(s) have {had}{cpus}; another program has changed the rest"
+                "{same} of {} with {had}{cpus}; another program has changed the rest",
+                count(*all, "thread", "threads")
             ),
         };
         format!("{name} ({pid}) is detached from process {cosched}: {state}.")

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use cosched_core::format::count;
 use cosched_report::Trace;
 use cosched_workload::shown_path;
 use serde::Serialize;
@@ -84,11 +85,11 @@ fn to_file(trace: &Trace, file: &Path, json: bool) -> Result<(), Failure> {
         return print_json(&serde_json::to_string(&written).map_err(Failure::broken)?);
     }
     say(format_args!(
-        "{}: {} tracks, {} events, {} kB; open it with Perfetto (https://ui.perfetto.dev reads it \
+        "{}: {}, {}, {} kB; open it with Perfetto (https://ui.perfetto.dev reads it \
          in the browser and sends it nowhere)",
         file.display(),
-        written.tracks,
-        written.events,
+        count(written.tracks, "track", "tracks"),
+        count(written.events, "event", "events"),
         written.bytes.div_ceil(1000),
     ));
     Ok(())

@@ -135,7 +135,7 @@ fn detach_restores_a_program_and_says_what_is_restored() {
         assert!(code == 2 && text.contains(" is cosched itself; name a process of"), "{text}");
         let (code, text) = said(&["detach", &pid]);
         assert_eq!(code, 0, "{text}");
-        assert!(text.contains("their original class, nice value and slice"), "{text}");
+        assert!(text.contains("the original class, nice value and slice"), "{text}");
         assert!(locker.has_original_settings(), "{:?}", locker.attrs());
         let ended = cosched.ended().with(1).saying(&["was detached, as requested"]);
         let (code, text) = said(&["detach", &pid]);

@@ -86,7 +86,7 @@ fn an_interrupted_comparison_can_be_resumed() {
     place.cosched(&other).ended().with(2).saying(&["compare-plan.json", "--policies"]);
 
     let whole = place.cosched(&resume).ended().with(0);
-    let whole = whole.saying(&["round 2 is not complete", "1 complete round(s) found, 2 to run"]);
+    let whole = whole.saying(&["round 2 is not complete", "1 complete round found, 2 to run"]);
     let found_now: Value = serde_json::from_str(&whole.stdout).unwrap();
     assert_eq!((&found_now["rounds"], &found_now["interrupted"]), (&3.into(), &false.into()));
     assert_eq!(sorted_keys(&found_now), sorted_keys(&found));

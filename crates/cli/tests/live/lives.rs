@@ -67,7 +67,7 @@ fn a_daemon_does_not_delay_the_end_and_is_left_running() {
         ended.result();
         let result = ended.result();
         assert!(result.programs[0].left_running && !result.programs[1].left_running, "{backend:?}");
-        assert!(ended.stderr.contains("daemonises ended and left 1 process(es) running"));
+        assert!(ended.stderr.contains("daemonises ended and left 1 process running"));
         let marked = place.marked();
         let [daemon] = marked.programs()[..] else { panic!("{:?}", marked.all()) };
         assert_eq!(place.read("daemon").trim(), daemon.pid.to_string());

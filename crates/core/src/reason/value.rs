@@ -57,7 +57,10 @@ impl fmt::Display for Value {
             Value::Negative(number) => number.fmt(f),
             Value::Number(number) => number.fmt(f),
             Value::Text(text) => f.write_str(text),
+            // `format::count` would close a circle of modules.
+            Value::List(all) if all.len() == 1 => f.write_str("1 value"),
             Value::List(all) => write!(f, "{} values", all.len()),
+            Value::Fields(all) if all.len() == 1 => f.write_str("1 field"),
             Value::Fields(all) => write!(f, "{} fields", all.len()),
         }
     }

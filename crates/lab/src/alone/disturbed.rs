@@ -46,8 +46,8 @@ pub(super) fn not_kept(
         same => format!(" (the same as {})", list(same)),
     };
     Some(format!(
-        "{name}{same} alone, threads: {threads}:{of_them} not kept: {what}{worst}; run it again when the \
-         machine is idle."
+        "{name}{same} alone, threads: {threads}:{of_them} not kept: {what}{worst}; run it again \
+         when the machine is idle."
     ))
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use cosched_core::Exit;
+use cosched_core::format::count;
 use cosched_report::after;
 use cosched_results::result::ProgramResult;
 use cosched_workload::{escaped, shown_path};
@@ -38,9 +39,9 @@ pub(super) fn sentences(
             let mut ends: Vec<&str> = failed.iter().map(|(_, how)| how.as_str()).collect();
             ends.dedup();
             let sentence = format!(
-                "{variant}: {name} failed in {} of {} rounds ({}); {details}",
+                "{variant}: {name} failed in {} of {} ({}); {details}",
                 failed.len(),
-                rounds.len(),
+                count(rounds.len(), "round", "rounds"),
                 ends.join(", ")
             );
             sentences.push(sentence.split('\n').map(escaped).collect::<Vec<_>>().join("\n"));

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use cosched_core::format::count;
 use cosched_results::result::{ResultError, RunResult};
 use cosched_workload::{Workload, shown_path};
 
@@ -45,7 +46,10 @@ pub(super) fn take(
     }
     if plan.resume {
         let (found, open) = (rounds.len(), open.len());
-        plan.talk.tell(format_args!("{found} complete round(s) found, {open} to run"));
+        plan.talk.tell(format_args!(
+            "{} found, {open} to run",
+            count(found, "complete round", "complete rounds")
+        ));
         let beyond = rounds.range(plan.rounds..).count();
         if beyond > 0 {
             let requested = plan.rounds;
@@ -164,9 +168,9 @@ fn make_room(ready: &ReadyPlan<'_>, open: &[u16], goes_on: bool) -> Result<(), F
     }
     for (round, left) in &leftovers {
         ready.plan.talk.tell(format_args!(
-            "round {} is not complete; it is run again, and {} file(s) of it are overwritten",
+            "round {} is not complete; it is run again, which overwrites {} of it",
             round + 1,
-            left.len()
+            count(left.len(), "file", "files")
         ));
         for (i, file) in left {
             let held = ready.hold(*round, *i)?;

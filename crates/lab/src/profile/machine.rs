@@ -9,6 +9,7 @@
 use std::process::ExitCode;
 use std::time::SystemTime;
 
+use cosched_core::format::count;
 use cosched_results::result::MachineDescription;
 use serde::Serialize;
 
@@ -77,8 +78,8 @@ pub(super) fn machine(json: bool) -> Result<ExitCode, Failure> {
     } else {
         print(&format!(
             "peak memory bandwidth: {gigabytes_per_second:.1} GB/s ({lines:.0} cache lines per \
-             microsecond) with {threads} of {} CPUs; kept for the policy fair-progress",
-            cpus.len()
+             microsecond) with {threads} of {}; kept for the policy fair-progress",
+            count(cpus.len(), "CPU", "CPUs")
         ))?;
     }
     Ok(ExitCode::SUCCESS)

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use cosched_core::Profile;
+use cosched_core::format::count;
 use cosched_policy::Kind;
 use cosched_sim::SimulatedJob;
 use cosched_workload::{ProgramSpec, Repeat, Workload, shown, shown_path};
@@ -43,13 +44,17 @@ pub fn slowdowns(jobs: &Path, on: &MachineOptions, json: bool) -> Result<ExitCod
             _ => "give them fewer threads",
         };
         return Err(Failure::Input(format!(
-            "{file}: three programs at a time do not fit into {cpus} CPUs: {remedy}"
+            "{file}: three programs at a time do not fit into {}: {remedy}",
+            count(cpus, "CPU", "CPUs")
         )));
     }
     let jobs = simulator.jobs(&workload)?;
     let table = SlowdownTable::of(&simulator, &workload, &jobs)?;
     let name = &simulator.hardware.name;
-    let how = format!("{name}, simulated, {} threads each, {}", threads.unwrap_or(0), on.placement);
+    let how = {
+        let threads = count(threads.unwrap_or(0), "thread", "threads");
+        format!("{name}, simulated, {threads} each, {}", on.placement)
+    };
     let levels: Vec<f64> = workload.programs.iter().map(traffic).collect();
     let table = table.spread_out(how, levels);
     match json {

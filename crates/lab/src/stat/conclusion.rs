@@ -1,6 +1,7 @@
 //! What the figures mean: the columns, before the first line, and what stood in a program's way,
 //! after the last one.
 
+use cosched_core::format::count;
 use cosched_linux::observe::monitor::ThreadActivity;
 use cosched_linux::observe::monitor::interval::Slice;
 use cosched_report::disturbance;
@@ -142,7 +143,8 @@ impl ThreadTimes {
         let crowded = ready.round() > cpus as f64;
         let others = busy.map_or(0.0, |busy| (busy - self.running).max(0.0) / seconds);
         let used = format!("other processes used {}", disturbance::of_cpus(others, cpus));
-        let own = format!("on average {ready:.1} of them were ready on {cpus} CPUs");
+        let own =
+            format!("on average {ready:.1} of them were ready on {}", count(cpus, "CPU", "CPUs"));
         match (crowded, disturbance::is_busy(others, cpus)) {
             (false, true) => format!(
                 "{used}. Next: wait until these are idle (the system's `top` shows them), or start \

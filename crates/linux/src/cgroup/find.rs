@@ -10,6 +10,8 @@
 
 use std::path::{Path, PathBuf};
 
+use cosched_core::format::count;
+
 use super::dir::{Dir, Version};
 use crate::kernel::files::{self, FileError};
 use crate::kernel::procfs::{Membership, Proc, memberships, words};
@@ -134,8 +136,8 @@ fn lack_of_room(tree: &Hierarchy, cgroups: usize) -> Option<String> {
         let path = dir.path().display();
         match (left, most("cgroup.max.depth")) {
             (Some(left), _) if left < cgroups => Some(format!(
-                "{left} further cgroups may be made below {path} (cgroup.max.descendants), \
-                 and {cgroups} are needed"
+                "{} may be made below {path} (cgroup.max.descendants), of {cgroups} needed",
+                count(left, "further cgroup", "further cgroups")
             )),
             (_, Some(depth)) if depth < above + 2 => {
                 Some(format!("cgroups may be {depth} deep below {path} (cgroup.max.depth)"))

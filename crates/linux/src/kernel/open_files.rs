@@ -7,6 +7,7 @@
 //! largest number that a run will need is known beforehand, so that a run that would fail in the
 //! middle is refused at the start.
 
+use cosched_core::format::count;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
@@ -53,9 +54,10 @@ impl FileLimit {
 /// Why a run cannot have the files that it needs.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{programs} program(s) need up to {needed} open files, and this process may have {limit}; \
+    "{} at once can take up to {needed} open files, and this process may have {limit}; \
      raise the hard limit (`ulimit -Hn {needed}` as root, LimitNOFILE= in a systemd unit), or run \
-     fewer programs at once"
+     fewer programs at once",
+    count(*programs, "program", "programs")
 )]
 pub struct TooFewFiles {
     programs: usize,

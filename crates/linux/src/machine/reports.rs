@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use cosched_core::format::count;
 use cosched_core::{Event, Exit, Happening, ProgramId, Usage};
 
 use super::program::{CommandEnd, Live, Parent};
@@ -129,7 +130,10 @@ impl Linux {
             self.release(&mut live)?;
             // It has ended for the engine: events of its release do not matter any more.
             self.queue.truncate(queued);
-            self.note(live.id, format!("ended and left {} process(es) running", members.len()));
+            self.note(
+                live.id,
+                format!("ended and left {} running", count(members.len(), "process", "processes")),
+            );
         }
         // Processes that are left from here on are not counted any more.
         let counts = live.counters.take().as_ref().map(Counters::read).unwrap_or_default();

@@ -62,7 +62,12 @@ impl fmt::Display for Limit {
             Limit::Affinity { cpus } => write!(f, "the affinity mask of the caller (CPUs {cpus})"),
             Limit::Quota { cgroup, cpus } => {
                 let cpus = (cpus * 1e3).round() / 1e3;
-                write!(f, "the CPU quota of {} ({cpus} CPUs)", cgroup.display())
+                write!(
+                    f,
+                    "the CPU quota of {} ({cpus} CPU{})",
+                    cgroup.display(),
+                    if cpus == 1.0 { "" } else { "s" }
+                )
             }
         }
     }

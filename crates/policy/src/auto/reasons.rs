@@ -1,5 +1,6 @@
 //! The reasons of `auto`, and their words.
 
+use cosched_core::format::count;
 use cosched_core::format::span;
 use cosched_core::{Nanos, Says, Wording, Words};
 use serde::{Deserialize, Serialize};
@@ -67,7 +68,7 @@ impl Words for AutoReason {
                  it uses",
                 "solo probes",
             )
-            .figures(format!("{probes} times {}", span(length)))
+            .figures(format!("{} {}", count(probes as usize, "time", "times"), span(length)))
             .says(Says::Nothing),
             AutoReason::HardlyRuns => {
                 Wording::new("it uses hardly any CPU time, so it always runs", "almost idle")

@@ -144,7 +144,10 @@ impl Words for SharedReason {
             SharedReason::Molded { threads, requested } => Wording::new(
                 "it was started with fewer threads, because solo times show that the last program \
                  then ends sooner",
-                format!("started with {threads} of {requested} threads"),
+                format!(
+                    "started with {threads} of {}",
+                    count(requested.into(), "thread", "threads")
+                ),
             )
             .figures(of_requested(threads, requested))
             .says(Says::Nothing),

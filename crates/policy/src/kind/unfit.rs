@@ -1,6 +1,7 @@
 //! Why a policy cannot run these programs, on this machine, or with these options.
 
 use cosched_core::Nanos;
+use cosched_core::format::count;
 use cosched_workload::{Place, shown};
 
 use super::Kind;
@@ -20,7 +21,7 @@ pub enum Unfit {
          all threads of a program at once. Set `threads` of the program to at most {cpus}, or \
          choose the policy 'fcfs' or 'linux'",
         shown(program),
-        if *cpus == 1 { "is 1 CPU".to_owned() } else { format!("are {cpus} CPUs") },
+        format!("{} {}", if *cpus == 1 { "is" } else { "are" }, count(*cpus, "CPU", "CPUs")),
     )]
     TooManyThreads {
         /// The place of its thread count.

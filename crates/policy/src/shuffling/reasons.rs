@@ -63,22 +63,24 @@ pub enum ShufflingReason {
 impl Words for ShufflingReason {
     fn words(&self) -> Wording {
         let some = |threads: u16| count(threads.into(), "thread", "threads");
+        let in_groups = |groups: u16| count(groups.into(), "group", "groups");
         match *self {
             ShufflingReason::Shuffled { threads, moved, groups, lock_time, .. } => Wording::new(
                 "threads with similar waits at locks share a socket",
                 format!("{moved} shuffled"),
             )
             .figures(format!(
-                "{moved} of {} moved between {groups} sockets; {} of the time at locks",
+                "{moved} of {} moved between {}; {} of the time at locks",
                 some(threads),
+                count(groups.into(), "socket", "sockets"),
                 percent(lock_time)
             )),
             ShufflingReason::GroupsTried { threads, groups } => Wording::new(
                 "a trial measures its speed with threads that have similar waits at locks on one \
                  socket",
-                format!("tries {groups} groups"),
+                format!("tries {}", in_groups(groups)),
             )
-            .figures(format!("{} in {groups} groups", some(threads))),
+            .figures(format!("{} in {}", some(threads), in_groups(groups))),
             ShufflingReason::GroupsRecalled { helped: true } => Wording::new(
                 "learned setting: threads with similar waits at locks share a socket",
                 "learned groups",

@@ -5,6 +5,7 @@
 //! first such field, as for [a run](cosched_results::result).
 
 use cosched_core::MAX_CPUS;
+use cosched_core::format::count;
 use cosched_results::result::{ProgramResult, RunResult};
 use cosched_workload::{BarrierMode, shown};
 
@@ -232,7 +233,14 @@ fn samples(at: &str, samples: &RoundFigures, rounds: usize) -> Result<(), Compar
         // Older documents lack it.
         let is_old = name == "longest_wait_seconds" && list.is_empty();
         if list.len() != rounds && !is_old {
-            return fault(&field, format!("has {} figures of {rounds} rounds", list.len()));
+            return fault(
+                &field,
+                format!(
+                    "has {} of {}",
+                    count(list.len(), "figure", "figures"),
+                    count(rounds, "round", "rounds")
+                ),
+            );
         }
         list.into_iter().flatten().try_for_each(|sample| number(&field, sample))?;
     }

@@ -182,9 +182,9 @@ impl Comparison {
         let disturbed = with_disturbance && self.busy().is_empty();
         if disturbed && !self.disturbed_rounds.is_empty() {
             caveats.push(format!(
-                "{} of {} rounds disturbed",
+                "{} of {} disturbed",
                 self.disturbed_rounds.len(),
-                self.rounds
+                words::count(self.rounds, "round", "rounds")
             ));
         }
         if own.failed > 0 {

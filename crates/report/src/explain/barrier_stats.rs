@@ -60,9 +60,9 @@ fn waits(stats: &BarrierStats, ran: f64) -> String {
     let percent = |some: u64| format!("{:.0} %", 100.0 * stats.share(some));
     if stats.waits() > 0 {
         line.push_str(&format!(
-            " Of {} waits, {} ended within microseconds, {} after longer spinning, {} after \
+            " Of {}, {} ended within microseconds, {} after longer spinning, {} after \
              yielding the CPU, and {} asleep.",
-            stats.waits(),
+            words::count(stats.waits() as usize, "wait", "waits"),
             percent(stats.spun_briefly),
             percent(stats.spun),
             percent(stats.yielded),

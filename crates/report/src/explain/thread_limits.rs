@@ -2,6 +2,7 @@
 //! use, and how many it requested.
 
 use cosched_core::Why;
+use cosched_core::format::of_requested;
 use cosched_policy::reasons::LimitReason;
 use cosched_results::result::RunResult;
 use serde::Serialize;
@@ -54,7 +55,7 @@ pub(super) fn in_words(thread_limits: &[ThreadLimit]) -> Vec<String> {
             }
             _ => String::new(),
         };
-        format!("  from {from}: {threads} of {requested} requested threads{why}.")
+        format!("  from {from}: {}{why}.", of_requested(*threads, *requested))
     };
     let head = "The thread limits of its parallel regions:".to_owned();
     [head].into_iter().chain(abridged(thread_limits, line)).collect()

@@ -1,5 +1,6 @@
 //! How much of the machine the running programs could use: the thesis' figure 5.10 over time.
 
+use cosched_core::format::count;
 use cosched_results::result::RunResult;
 
 use super::over_time;
@@ -21,8 +22,9 @@ pub(super) fn threads(run: &RunResult) -> Option<Panel> {
         id: "threads",
         title: "CPUs with a thread to run".to_owned(),
         says: format!(
-            "For how many of the {cpus} CPUs the running programs had a thread; over the whole \
+            "For how many of {} the running programs had a thread; over the whole \
              run, they used {:.0} % of the CPU time.",
+            count(run.machine.cpus, "CPU", "CPUs"),
             run.metrics.cpu_utilisation * 100.0
         ),
         plot: Plot::Steps(Steps {

@@ -43,9 +43,11 @@ pub(super) fn shuffles(run: &RunResult) -> Option<Panel> {
 /// are kept, or the earlier ones are not.
 fn point(at: f64, why: &Why) -> Option<CoursePoint> {
     let (shares, level, in_force) = match why.read()? {
-        ShufflingReason::Shuffled { moved, groups, lock_time, before, .. } => {
-            ([lock_time, before.min(1.0)], f64::from(moved), format!("{groups} groups"))
-        }
+        ShufflingReason::Shuffled { moved, groups, lock_time, before, .. } => (
+            [lock_time, before.min(1.0)],
+            f64::from(moved),
+            words::count(groups.into(), "group", "groups"),
+        ),
         ShufflingReason::Unbound { lock_time } => ([lock_time, 0.0], 0.0, "anywhere".to_owned()),
         ShufflingReason::GroupsPutBack { groups: 0, .. } => ([0.0; 2], 0.0, "anywhere".to_owned()),
         _ => return None,

@@ -12,6 +12,7 @@
 use std::collections::HashSet;
 
 use cosched_core::MAX_CPUS;
+use cosched_core::format::count;
 use cosched_core::{Exit, Quantum, Reason};
 use cosched_workload::{LONGEST_WORD, shown};
 
@@ -193,7 +194,13 @@ fn known(field: &str, slot: u16, run: &RunResult) -> Result<(), Fault> {
     let programs = run.programs.len();
     match usize::from(slot) < programs {
         true => Ok(()),
-        false => fault(field, format!("is {slot}, but there are {programs} programs, from 0 on")),
+        false => fault(
+            field,
+            format!(
+                "is {slot}, but there are {}, from 0 on",
+                count(programs, "program", "programs")
+            ),
+        ),
     }
 }
 

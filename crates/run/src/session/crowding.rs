@@ -1,6 +1,7 @@
 //! Programs that start more threads than there are CPUs to run them.
 
 use cosched_core::CpuSet;
+use cosched_core::format::count;
 use cosched_linux::rights::usable::{Limit, Usable};
 use cosched_workload::{ProgramSpec, Workload};
 
@@ -43,7 +44,7 @@ fn message(programs: &[(&str, Count)], all: &CpuSet, usable: &Usable) -> Option<
         true => String::new(),
         false => format!(", by {}", limits.join(" and ")),
     };
-    let may_use = format!("may use {cpus} CPU{}{limits}", if cpus == 1 { "" } else { "s" });
+    let may_use = format!("may use {}{limits}", count(cpus, "CPU", "CPUs"));
     let told = |(name, count): &(&str, Count)| match count {
         Count::Told(threads) if usize::from(*threads) > cpus => Some((name.to_string(), *threads)),
         _ => None,

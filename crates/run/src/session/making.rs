@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use cosched_core::Nanos;
 use cosched_core::engine::outcome::Ended;
 use cosched_core::engine::{Engine, Watch};
+use cosched_core::format::count;
 use cosched_linux::clients::cpu_time::Roots;
 use cosched_linux::control::run_cgroups::{
     ByWeight, FreezerBackend, RunCgroupsError, ShareBackend, Wishes,
@@ -300,8 +301,8 @@ impl Session {
                 (false, _) => "; `cosched recover` tries again",
             };
             troubles.push(Failure::Broken(format!(
-                "{} original setting(s) could not be restored: {first}{next}",
-                restored.failed.len()
+                "{} could not be restored: {first}{next}",
+                count(restored.failed.len(), "original setting", "original settings")
             )));
         }
         let learning = outcome.programs.iter().map(|program| program.learning).collect();

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
+use cosched_core::format::count;
 use cosched_core::{Molding, Profile, Speedup};
 use cosched_policy::molding::mold;
 use cosched_policy::{OptionGroup, advice::Candidate};
@@ -123,7 +124,8 @@ fn lack_of_solo_times(missing: &[(&ProgramSpec, Vec<u16>)]) -> Option<String> {
         counts.map(u16::to_string).collect::<Vec<_>>().join(",")
     };
     let named = missing.iter().map(|(spec, counts)| {
-        format!("{} with {} threads", shown(&spec.name), list(&mut counts.iter()))
+        let threads = if counts[..] == [1] { "thread" } else { "threads" };
+        format!("{} with {} {threads}", shown(&spec.name), list(&mut counts.iter()))
     });
     let all: BTreeSet<u16> = missing.iter().flat_map(|(_, counts)| counts).copied().collect();
     let options = format!("--runs 5 --threads {}", list(&mut all.iter()));
@@ -173,8 +175,10 @@ impl fmt::Display for Molded {
         let programs = self.workload.programs.iter().zip(&self.profiles);
         let fewer = programs.filter_map(|(spec, profile)| {
             Some(format!(
-                "{} with {} of {} threads",
-                spec.name, spec.threads?, profile.molded?.requested
+                "{} with {} of {}",
+                spec.name,
+                spec.threads?,
+                count(profile.molded?.requested.into(), "thread", "threads")
             ))
         });
         let fewer = fewer.collect::<Vec<_>>().join(", ");

@@ -21,6 +21,7 @@
 mod table;
 
 use cosched_core::Nanos;
+use cosched_core::format::count;
 use serde::Serialize;
 
 use super::Model;
@@ -239,7 +240,9 @@ impl<E, R: FnMut(&Model) -> Result<ModelRun, E>> ProgramFit<'_, R> {
         let mut residuals = Vec::new();
         let alone = self.seconds(self.known, draft, 1)?;
         for point in &self.known.point {
-            let with = |what: &str| format!("{what} with {} threads", point.threads);
+            let with = |what: &str| {
+                format!("{what} with {}", count(point.threads.into(), "thread", "threads"))
+            };
             if let Some(target) = point.speedup {
                 let found = alone / self.seconds(self.known, draft, point.threads)?;
                 residuals.push(Residual { what: with("speedup"), target, found });

@@ -1,6 +1,7 @@
 //! The machine in a few numbers: which CPUs programs may use, what keeps them from the others, how
 //! the CPUs are built.
 
+use cosched_core::format::count;
 use cosched_core::{CpuSet, Level};
 use cosched_linux::rights::usable::Limit;
 use serde::Serialize;
@@ -54,14 +55,14 @@ impl MachineReport {
     pub(super) fn text(&self) -> String {
         let model = self.model.as_deref().unwrap_or("unknown processor");
         let mut text = format!(
-            "{model}; {} of {} CPUs usable ({}): {}, {}, {}, {}",
+            "{model}; {} of {} usable ({}): {}, {}, {}, {}",
             self.usable,
-            self.online,
+            count(self.online, "CPU", "CPUs"),
             self.cpus,
-            counted(self.packages, "package"),
-            counted(self.last_level_caches, "last-level cache"),
-            counted(self.cores, "core"),
-            counted(self.numa_nodes, "NUMA node"),
+            count(self.packages, "package", "packages"),
+            count(self.last_level_caches, "last-level cache", "last-level caches"),
+            count(self.cores, "core", "cores"),
+            count(self.numa_nodes, "NUMA node", "NUMA nodes"),
         );
         for limit in &self.limited_by {
             text.push_str(&format!("\n  limited by {limit}"));
@@ -78,10 +79,6 @@ impl MachineReport {
                 .to_owned(),
         }
     }
-}
-
-fn counted(number: usize, thing: &str) -> String {
-    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

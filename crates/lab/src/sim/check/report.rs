@@ -1,5 +1,6 @@
 //! How far the model is from the machine: the errors, and which orders of policies it gets wrong.
 
+use cosched_core::format::count;
 use cosched_results::result::{MachineDescription, RunResult};
 use cosched_results::statistics::{Estimate, median, median_estimate};
 use serde::Serialize;
@@ -209,11 +210,11 @@ impl CheckReport {
         let of: Vec<String> =
             of.map(|(metric, error)| format!("{metric} {} %", percent(*error))).collect();
         parts.push(format!(
-            "Medians of {} run(s) each; {} pairs of policies are distinguishable. Median errors: \
+            "Medians of {} each; distinguishable: {}. Median errors: \
              {}. {} % lie within \
              the live intervals; the worst error where live runs agree is {} %.",
-            self.rounds,
-            self.distinguishable,
+            count(self.rounds, "run", "runs"),
+            count(self.distinguishable, "pair of policies", "pairs of policies"),
             of.join(", "),
             percent(self.within),
             percent(self.worst_settled_error)

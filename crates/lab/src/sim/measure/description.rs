@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::time::SystemTime;
 
+use cosched_core::format::count;
 use cosched_core::{Level, Topology};
 use cosched_sim::Costs;
 use serde::Serialize;
@@ -50,12 +51,12 @@ pub(super) fn text(figures: &MeasuredFigures, session: &Session, busy: Option<&s
     let topology = this::usable(session);
     let machine = &session.description;
     let mut text = format!(
-        "# Measured on {} by `cosched sim measure` {}:\n# {}, {} CPUs, Linux {}.\n\
+        "# Measured on {} by `cosched sim measure` {}:\n# {}, {}, Linux {}.\n\
          # Medians; every CPU that programs may use was at work unless another thing is said.\n\n",
         humantime::format_rfc3339_seconds(SystemTime::now()),
         env!("CARGO_PKG_VERSION"),
         machine.model.as_deref().unwrap_or("unknown processor"),
-        machine.cpus,
+        count(machine.cpus, "CPU", "CPUs"),
         machine.kernel,
     );
     if let Some(used) = busy {
@@ -154,14 +155,14 @@ pub(super) fn text(figures: &MeasuredFigures, session: &Session, busy: Option<&s
          # What cosched itself takes: from the order to start a program that does nothing \
          until its end is known, and how\n\
          # much longer in a cgroup, as the policies that freeze programs or share CPUs by program \
-         start them; to freeze and to thaw one of {} spinning threads by {}.\n\
+         start them; to freeze and to thaw one of {} by {}.\n\
          [own]\nstart_nanos = {}\njoin_nanos = {}\nfreeze_nanos = {}\nthaw_nanos = {}",
         memory.triad[0],
         memory.triad[1],
         memory.cpus,
         super::memory::FAR_ABOVE,
         memory.bus,
-        session.usable.cpus.len(),
+        count(session.usable.cpus.len(), "spinning thread", "spinning threads"),
         figures.backend,
         start.0,
         join.0,

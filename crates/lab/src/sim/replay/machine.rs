@@ -1,5 +1,6 @@
 //! On which machine a record is replayed: the one that it was made on, as far as that is known.
 
+use cosched_core::format::count;
 use cosched_results::result::RunResult;
 use cosched_sim::Hardware;
 
@@ -22,10 +23,11 @@ pub(super) fn hardware(
     };
     let (here, there) = (found.topology.cpus().len(), record.machine.cpus);
     if here != there {
+        let cpus = count(there, "CPU", "CPUs");
         return Err(Failure::Input(format!(
-            "the run had {there} CPUs, and {} has {here}, so the simulation's error would not be \
+            "the run had {cpus}, and {} has {here}, so the simulation's error would not be \
              known; name a \
-             machine of {there} CPUs with --machine, such as \"package:1 core:{there}\"",
+             machine of {cpus} with --machine, such as \"package:1 core:{there}\"",
             found.name
         )));
     }

@@ -4,6 +4,7 @@
 //! helps is another record, of a workload that says more.
 
 use cosched_core::Profile;
+use cosched_core::format::count;
 use cosched_policy::{Kind, Unfit};
 use cosched_results::result::RunResult;
 use cosched_workload::shell;
@@ -36,8 +37,9 @@ pub(super) fn refused(unfit: &[Unfit], record: &RunResult, programs: &[Replayed]
         }
         Unfit::TooManyThreads { program, threads, cpus, policy, .. } => format!(
             "policy '{policy}' runs all threads of a program at once, and '{program}' had \
-             {threads} on {cpus} CPU(s). Choose the policy 'fcfs' or 'linux'; or set its `threads` \
-             to at most {cpus} in the jobs file, and record the run again: {again}"
+             {threads} on {}. Choose the policy 'fcfs' or 'linux'; or set its `threads` \
+             to at most {cpus} in the jobs file, and record the run again: {again}",
+            count(*cpus, "CPU", "CPUs")
         ),
         other => other.to_string(),
     };

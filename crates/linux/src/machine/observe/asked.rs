@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use cosched_core::format::count;
 use cosched_core::{Arena, Measure, Nanos, Observe, ProgramId, ThreadId};
 
 use super::{Unseen, threads};
@@ -18,8 +19,8 @@ const UNSEEN_WAITS: &str = "has threads with lock times that are not known, beca
 /// Reported once where there are more threads than can be observed.
 fn too_many(lost: u64) -> String {
     format!(
-        "too many threads: {ROOM} can be watched at once, so {lost} threads of all programs are \
-         left out"
+        "too many threads: {ROOM} can be watched at once, so of all programs {} left out",
+        count(lost as usize, "thread is", "threads are")
     )
 }
 

@@ -39,7 +39,7 @@ impl Words for LimitReason {
                     speed.map_or(String::new(), |speed| format!("; {speed:.2} times as fast"));
                 Wording::new(
                     "this is the thread limit of its parallel regions",
-                    format!("{threads} of {requested} threads"),
+                    format!("{threads} of {}", count(requested.into(), "thread", "threads")),
                 )
                 .figures(format!("{}{speed}", of_requested(threads, requested)))
             }
