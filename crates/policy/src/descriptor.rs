@@ -19,6 +19,8 @@ pub struct Descriptor {
     pub name: &'static str,
     /// A description in one line.
     pub description: &'static str,
+    /// Whether it stands for plain Linux: programs are started as without cosched.
+    pub baseline: bool,
     /// Whether it gives all threads of a program CPUs at the same time. Only such a policy freezes
     /// programs and has quanta.
     pub gangs: Gangs,
@@ -65,6 +67,7 @@ impl Descriptor {
         Descriptor {
             name,
             description,
+            baseline: false,
             gangs: Gangs::Never,
             in_order: false,
             turns: Turns::Freeze,

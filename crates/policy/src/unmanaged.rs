@@ -16,6 +16,7 @@ use crate::descriptor::Descriptor;
 
 /// Everything at once, in one session and one CPU group.
 pub(crate) const LINUX: Descriptor = Descriptor {
+    baseline: true,
     attaches: true,
     ..Descriptor::without_gangs(
         "linux",
@@ -26,6 +27,7 @@ pub(crate) const LINUX: Descriptor = Descriptor {
 
 /// Everything at once, a CPU group for each program.
 pub(crate) const LINUX_GROUPS: Descriptor = Descriptor {
+    baseline: true,
     shares: true,
     ..Descriptor::without_gangs(
         "linux-groups",

@@ -19,6 +19,7 @@ mod scope;
 mod sources;
 mod streams;
 mod terms;
+mod workers;
 
 pub use by_weight::{ByWeightReport, unused_by_weight};
 pub use here::{Planned, Session, THIS};

@@ -24,8 +24,13 @@ pub(crate) fn is_build<S: AsRef<str>>(command: &[S]) -> bool {
         name if SHELLS.contains(&name) => text_of(&rest).is_some_and(ends_as_build),
         name if WRAPPERS.contains(&name) => is_build(wrapped(&rest)),
         // What `cargo run` and `make run` start is the program itself.
-        name => TOOLS.contains(&name) && !rest.contains(&"run"),
+        name => is_build_tool(name) && !rest.contains(&"run"),
     }
+}
+
+/// Whether this is the name of a build tool.
+pub(crate) fn is_build_tool(name: &str) -> bool {
+    TOOLS.contains(&base_name(name))
 }
 
 /// The command that a wrapper with these arguments starts. Numbers are values of options, or the

@@ -44,6 +44,7 @@ mod after;
 mod barrier;
 mod build_tool;
 mod check;
+mod commands;
 mod environment;
 mod error;
 mod executable;
@@ -56,6 +57,7 @@ mod names;
 pub mod nearest;
 mod pauses;
 mod reading;
+mod runners;
 mod script;
 pub mod shell;
 mod shell_paths;
@@ -64,6 +66,7 @@ mod spec;
 mod streams;
 mod thread_variables;
 mod toml_mistake;
+mod workers;
 
 pub use after::After;
 pub use barrier::BarrierMode;
@@ -79,6 +82,7 @@ pub use spec::{LONGEST_WORD, MAX_BYTES, MAX_PROGRAMS, Places, ProgramSpec, SEPAR
 pub use streams::{StreamFile, Streams};
 pub use thread_variables::{OPENMP, THREAD_VARIABLES};
 pub use toml_mistake::toml_mistake;
+pub use workers::{Workers, pools_of_libraries};
 
 pub use cosched_core::engine::Repeat;
 

@@ -4,20 +4,13 @@
 //! result: `timeout` ends it too soon, a test misses its deadline, systemd restarts it. If it is
 //! paused by signals, its processes can see that they were stopped.
 //!
-//! Commands are looked at behind shells and wrappers such as `nice`. Small scripts of shells and of
-//! Python are read, too, and the scripts in the same folder that they name. All of it is a guess:
-//! what is not found here is paused like any other program.
-
-mod commands;
-mod runners;
+//! All of it is a guess: what is not found here is paused like any other program.
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
 
 use cosched_core::Nanos;
 
 use super::spec::ProgramSpec;
-use commands::Search;
 
 /// The variable by which systemd tells a service that it has to report regularly.
 const WATCHDOG: &str = "WATCHDOG_USEC";
@@ -69,20 +62,13 @@ impl ProgramSpec {
         inherited: &[(OsString, OsString)],
         may_read_scripts: bool,
     ) -> PauseRisks {
-        let variable = |name: &str| {
-            let is_it = |(known, _): &&(OsString, OsString)| known == OsStr::new(name);
-            let own = self.env.get(name).cloned();
-            own.or_else(|| inherited.iter().find(is_it)?.1.to_str().map(str::to_owned))
-        };
-        let folder: Option<&Path> = may_read_scripts.then_some(self.cwd.as_path());
-        let mut search = Search::new(&variable, folder);
-        search.command(&self.command);
+        let risks = self.command_traits(inherited, may_read_scripts).risks;
         // With its number, systemd waits for cosched, and not for what cosched starts.
         let is_coscheds = !self.env.contains_key(WATCHDOG)
             && inherited.iter().any(|(name, _)| name == OsStr::new(WATCHDOG_PID));
-        let value = variable(WATCHDOG).filter(|value| !value.is_empty());
+        let value = self.variable(WATCHDOG, inherited).filter(|value| !value.is_empty());
         let has_watchdog = value.is_some() && !is_coscheds;
-        PauseRisks { has_watchdog, ..search.found }
+        PauseRisks { has_watchdog, ..risks }
     }
 }
 

@@ -34,6 +34,15 @@ enum For {
     Builds,
 }
 
+/// What reads a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PoolReader {
+    /// Libraries that compute.
+    Library,
+    /// The runtime of a language, a tool, or programs that count CPUs.
+    Other,
+}
+
 /// A variable that a thread pool reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadVariable {
@@ -41,30 +50,35 @@ pub struct ThreadVariable {
     pub name: &'static str,
     form: Form,
     set_for: For,
+    reader: PoolReader,
 }
 
 const fn number(name: &'static str) -> ThreadVariable {
-    ThreadVariable { name, form: Form::Number, set_for: For::All }
+    ThreadVariable { name, form: Form::Number, set_for: For::All, reader: PoolReader::Other }
+}
+
+const fn library(name: &'static str) -> ThreadVariable {
+    ThreadVariable { reader: PoolReader::Library, ..number(name) }
 }
 
 /// The variables, in no order that matters.
 pub const THREAD_VARIABLES: [ThreadVariable; 19] = [
     // OpenMP 5.2, section 21.1.2; coreutils, "nproc invocation".
-    ThreadVariable { set_for: For::AllButBuilds, ..number(OPENMP) },
+    ThreadVariable { set_for: For::AllButBuilds, ..library(OPENMP) },
     // OpenBLAS, "Runtime variables".
-    number("OPENBLAS_NUM_THREADS"),
+    library("OPENBLAS_NUM_THREADS"),
     // oneMKL developer guide, "MKL_NUM_THREADS".
-    number("MKL_NUM_THREADS"),
+    library("MKL_NUM_THREADS"),
     // BLIS, docs/Multithreading.md.
-    number("BLIS_NUM_THREADS"),
+    library("BLIS_NUM_THREADS"),
     // NumExpr user guide, "Threadpool configuration".
-    number("NUMEXPR_NUM_THREADS"),
+    library("NUMEXPR_NUM_THREADS"),
     // Numba reference, "Environment variables".
-    number("NUMBA_NUM_THREADS"),
+    library("NUMBA_NUM_THREADS"),
     // Rayon, ThreadPoolBuilder::num_threads.
-    number("RAYON_NUM_THREADS"),
+    library("RAYON_NUM_THREADS"),
     // Polars, thread_pool_size.
-    number("POLARS_MAX_THREADS"),
+    library("POLARS_MAX_THREADS"),
     // Julia manual, "Environment Variables".
     number("JULIA_NUM_THREADS"),
     // Go, package runtime, "Environment Variables".
@@ -113,6 +127,12 @@ impl ThreadVariable {
                 OsString::from_vec([options, added.as_bytes(), variables].concat())
             }
         })
+    }
+
+    /// Whether libraries read it that compute. Programs do not take its value for the number of
+    /// CPUs, but for `nproc`.
+    pub(crate) fn is_of_library(self) -> bool {
+        self.reader == PoolReader::Library
     }
 
     fn is_set(self, builds: bool) -> bool {

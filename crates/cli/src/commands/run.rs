@@ -92,7 +92,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         out,
         stdout_is_taken: args.json,
         redirects: true,
-        extras: Extras { talk, labels, force: args.force, solo_runs: false },
+        extras: Extras { talk, labels, force: args.force, ..Extras::default() },
         ..Request::new(&workload, args.policy, &how, &profiles)
     };
     if session.fits(&request).is_ok() {

@@ -79,6 +79,32 @@ fn a_program_starts_in_a_folder_that_it_may_not_enter() {
     assert_eq!(status.code(), Some(7));
 }
 
+/// Each of the many gets one thread, on any machine; a machine with more CPUs than that is none
+/// that tests run on.
+#[test]
+fn libraries_in_processes_side_by_side_get_their_share_of_threads() {
+    let place = Place::new();
+    let script = "#!/bin/sh\n# Two jobs.\nprintf 'a b' | xargs -P 9999 -n 1 sh -c \
+                  'echo $OMP_NUM_THREADS/$GOMAXPROCS'\n";
+    let path = place.write("each", script);
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let told = |begins: &[&str], own: Option<&str>| {
+        let mut command = place.user.command(&place.executable);
+        command.args(begins).args(["--", "./each"]).current_dir(place.folder());
+        command.env("XDG_RUNTIME_DIR", place.path("run")).env_remove("OMP_NUM_THREADS");
+        command.envs(own.map(|own| ("OMP_NUM_THREADS", own)));
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let said = String::from_utf8_lossy(&output.stderr).contains("starts 9999 processes");
+        (String::from_utf8_lossy(&output.stdout).into_owned(), said)
+    };
+    let shared = ("1/\n1/\n".to_owned(), true);
+    assert_eq!(told(&["exec"], None), shared);
+    assert_eq!(told(&["exec"], Some("3")), ("3/\n3/\n".to_owned(), false));
+    assert_eq!(told(&["exec", "--policy", "linux"], None), ("/\n/\n".to_owned(), false));
+    assert_eq!(told(&["run", "--policy", "turns"], None).1, shared.1);
+}
+
 #[test]
 fn signals_not_from_the_terminal_are_passed_on_to_the_program() {
     let place = Place::new();

@@ -22,7 +22,7 @@ use cosched_workload::{BarrierMode, ProgramSpec, Repeat, Workload};
 use super::disturbed::Disturbance;
 use crate::how::How;
 use crate::out;
-use crate::session::{Request, Session};
+use crate::session::{Extras, Request, Session};
 use crate::stop::MeasuringStop;
 use crate::store::SoloRecord;
 use crate::ui::failure::Failure;
@@ -129,6 +129,7 @@ pub(crate) fn run_once(
     let mut ran = session.execute(&Request {
         out: Some(outputs.path()),
         count,
+        extras: Extras { as_they_are: true, ..Extras::default() },
         ..Request::new(&workload, kind, how, &[Profile::default()])
     })?;
     if let Some(trouble) = ran.troubles.pop() {

@@ -80,7 +80,7 @@ impl Session {
         Session { topology, usable, description, environment: Vec::new() }
     }
 
-    /// How many CPUs a program requests at once.
+    /// How many threads a program has; where it starts several workers, each of them.
     pub fn threads(&self, spec: &ProgramSpec) -> u16 {
         spec.asked_threads(self.environment.iter().cloned(), self.usable.cpus.len())
     }
@@ -100,7 +100,7 @@ impl Session {
             .map(|(spec, profile)| Demand {
                 name: &spec.name,
                 places: &spec.places,
-                threads: self.threads(spec),
+                threads: self.demand(spec),
                 is_simulated: self.description.is_simulated(),
                 misses_per_kilo_instruction: profile.misses_per_kilo_instruction,
                 memory_gigabytes_per_second: profile.memory_gigabytes_per_second,
@@ -115,7 +115,7 @@ impl Session {
     /// When the policy cannot do it: everything that is in the way.
     pub fn plan(&self, request: &Request<'_>) -> Result<Planned, Failure> {
         let programs = &request.workload.programs;
-        let threads: Vec<u16> = programs.iter().map(|spec| self.threads(spec)).collect();
+        let threads: Vec<u16> = programs.iter().map(|spec| self.demand(spec)).collect();
         let options = request.how.options(request.kind);
         let (topology, usable) = (&self.topology, &self.usable.cpus);
         let mut unfit = self.fits(request).err().unwrap_or_default();

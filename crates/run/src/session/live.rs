@@ -26,7 +26,7 @@ impl Session {
         let molded = self.molded(request);
         let request = &Molded::instead(molded.as_ref(), request);
         let programs = &request.workload.programs;
-        let threads: Vec<u16> = programs.iter().map(|spec| self.threads(spec)).collect();
+        let threads: Vec<u16> = programs.iter().map(|spec| self.demand(spec)).collect();
         let options = Some(request.how.options(request.kind));
         let options = options.filter(|_| request.kind.makes_gangs());
         let about = About {

@@ -242,6 +242,7 @@ impl Session {
                     talk.tell(format_args!("{note}"));
                 }
             }
+            self.tell_of_workers(request);
             self.tell_of_pauses(request, &threads, Pauses::of(machine.run_cgroups()));
         }
         let backends = backends(request.kind, &machine, self);
@@ -333,7 +334,7 @@ impl Session {
             progress: request.hears_progress(),
         };
         let hook = sources::is_inside(spec, request).then(|| hook_for(spec, uses)).transpose()?;
-        let mut env = spec.environment(self.environment.iter().cloned());
+        let mut env = self.started_with(spec, request);
         // What an outer run has told its programs is not meant for those of this one.
         env.retain(|(name, _)| !spec.inherits(BARRIER_MODE) || name != BARRIER_MODE);
         if ![BarrierMode::Own, BarrierMode::Donate].contains(&barrier) {

@@ -49,6 +49,8 @@ pub struct Extras {
     pub labels: Labels,
     /// Whether the files of an earlier run make room in the output folder.
     pub force: bool,
+    /// Whether programs are started as without cosched, with as many threads as they take.
+    pub as_they_are: bool,
     /// Whether the solo times are from runs of the same comparison.
     pub solo_runs: bool,
 }

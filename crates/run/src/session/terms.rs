@@ -15,7 +15,6 @@ use super::here::Session;
 use super::making::{HEARTBEAT, by_weight};
 use super::pauses;
 use super::request::{Origins, Request};
-use crate::environment;
 use crate::ui::watched;
 
 /// Groups that the user names are numbered from here, so that they are never taken for groups that
@@ -111,7 +110,7 @@ impl Session {
         let options = options.filter(|_| request.kind.makes_gangs());
         let started =
             !self.description.is_simulated() && !matches!(request.origins, Origins::Running(_));
-        let environment = |spec: &ProgramSpec| spec.environment(self.environment.iter().cloned());
+        let environment = |spec: &ProgramSpec| self.started_with(spec, request);
         let program = |(((spec, threads), profile), barrier): (
             ((&ProgramSpec, &u16), &Profile),
             &BarrierMode,
@@ -129,7 +128,7 @@ impl Session {
                 misses_per_kilo_instruction: profile.misses_per_kilo_instruction,
                 memory_gigabytes_per_second: profile.memory_gigabytes_per_second,
             }),
-            environment: started.then(|| environment::given(spec)),
+            environment: started.then(|| self.given(spec, request)),
             barrier: started.then(|| barriers::result(*barrier, &environment(spec))).flatten(),
             instead_of_progress: None,
         };

@@ -1,14 +1,20 @@
 //! Which commands a program consists of: behind wrappers, in texts for a shell, and in scripts.
+//!
+//! Small scripts of shells and of Python are read, and the scripts in the same folder that they
+//! name.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 use cosched_core::Nanos;
 
-use super::runners::test_runner;
-use super::{PauseRisks, SeesStops};
 use crate::build_tool::{SHELLS, WRAPPERS, base_name, sets_variable, wrapped};
+use crate::pauses::{PauseRisks, SeesStops};
+use crate::runners::test_runner;
+use crate::spec::ProgramSpec;
+use crate::workers::{Workers, started_workers};
 
 /// The most commands and scripts that start each other.
 const DEEPEST: usize = 8;
@@ -24,25 +30,63 @@ const KEYWORDS: [&str; 14] = [
 /// Commands that stop themselves when their child is stopped (measured: `script` and `su` of
 /// util-linux 2.38 stay stopped; `runuser` is the same code as `su`).
 const STOP_THEMSELVES: [&str; 3] = ["runuser", "script", "su"];
+/// Commands that hardly compute, and those that only name what others work on.
+const LIGHT: [&str; 29] = [
+    ".", ":", "[", "awk", "cat", "cd", "cut", "echo", "exit", "export", "find", "git", "grep",
+    "head", "ls", "mkdir", "printf", "rm", "sed", "seq", "set", "shift", "sort", "source", "tail",
+    "tee", "test", "tr", "true",
+];
 
-pub(super) struct Search<'a> {
+/// What a command line tells of a program.
+#[derive(Debug, Default)]
+pub(crate) struct CommandTraits {
+    pub(crate) risks: PauseRisks,
+    /// How many processes it starts to work side by side, if it is a command that only does that.
+    pub(crate) workers: Option<Workers>,
+}
+
+impl ProgramSpec {
+    /// What the command tells. Scripts are read only if they may be: what is simulated is the same
+    /// on every machine.
+    pub(crate) fn command_traits(
+        &self,
+        inherited: &[(OsString, OsString)],
+        may_read_scripts: bool,
+    ) -> CommandTraits {
+        let variable = |name: &str| self.variable(name, inherited);
+        let folder: Option<&Path> = may_read_scripts.then_some(self.cwd.as_path());
+        let mut search = Search::new(&variable, folder);
+        search.command(&self.command);
+        search.found
+    }
+
+    /// The value of a variable in its environment.
+    pub(crate) fn variable(
+        &self,
+        name: &str,
+        inherited: &[(OsString, OsString)],
+    ) -> Option<String> {
+        let is_it = |(known, _): &&(OsString, OsString)| known == OsStr::new(name);
+        let own = self.env.get(name).cloned();
+        own.or_else(|| inherited.iter().find(is_it)?.1.to_str().map(str::to_owned))
+    }
+}
+
+struct Search<'a> {
     variable: &'a dyn Fn(&str) -> Option<String>,
     /// The working directory, if scripts may be read.
     folder: Option<&'a Path>,
     scripts: usize,
     depth: usize,
-    pub(super) found: PauseRisks,
+    found: CommandTraits,
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(
-        variable: &'a dyn Fn(&str) -> Option<String>,
-        folder: Option<&'a Path>,
-    ) -> Search<'a> {
-        Search { variable, folder, scripts: 0, depth: 0, found: PauseRisks::default() }
+    fn new(variable: &'a dyn Fn(&str) -> Option<String>, folder: Option<&'a Path>) -> Search<'a> {
+        Search { variable, folder, scripts: 0, depth: 0, found: CommandTraits::default() }
     }
 
-    pub(super) fn command(&mut self, words: &[String]) {
+    fn command(&mut self, words: &[String]) {
         if self.depth == DEEPEST {
             return;
         }
@@ -65,6 +109,7 @@ impl<'a> Search<'a> {
                 if STOP_THEMSELVES.contains(&name) {
                     self.sees_stops(SeesStops::StopsItself(name.to_owned()));
                 }
+                self.starts_workers(name, rest);
                 match test_runner(name, rest) {
                     Some(runner) => self.runs_tests(runner),
                     None if first.contains('/') => self.script(Path::new(first), false),
@@ -83,8 +128,8 @@ impl<'a> Search<'a> {
                 option if option.starts_with('-') => {}
                 limit => {
                     let limit = duration(limit).filter(|limit| *limit > Nanos::ZERO);
-                    let before = self.found.time_limit;
-                    self.found.time_limit = before.into_iter().chain(limit).min();
+                    let before = self.found.risks.time_limit;
+                    self.found.risks.time_limit = before.into_iter().chain(limit).min();
                     return self.command(&rest[place + 1..]);
                 }
             }
@@ -98,7 +143,7 @@ impl<'a> Search<'a> {
             match word.strip_prefix('-') {
                 Some(letters) if !letters.starts_with('-') => {
                     has_text |= letters.contains('c');
-                    self.found.is_interactive |= letters.contains('i');
+                    self.found.risks.is_interactive |= letters.contains('i');
                     let option = letters.contains('o').then(|| words.next()).flatten();
                     if letters.contains('m') || option.is_some_and(|word| word == "monitor") {
                         self.sees_stops(SeesStops::JobControl);
@@ -124,7 +169,9 @@ impl<'a> Search<'a> {
                 "-m" => {
                     let module = words.next().map(|(_, module)| module.as_str());
                     let arguments = rest.get(place + 2..).unwrap_or_default();
-                    let runner = module.and_then(|module| test_runner(module, arguments));
+                    let Some(module) = module else { return };
+                    self.starts_workers(module, arguments);
+                    let runner = test_runner(module, arguments);
                     return runner.into_iter().for_each(|runner| self.runs_tests(runner));
                 }
                 option if option.starts_with('-') => {}
@@ -136,6 +183,7 @@ impl<'a> Search<'a> {
     fn text(&mut self, text: &str) {
         let text = text.replace("\\\n", " ");
         let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+        let (before, mut all, mut others) = (self.found.workers.take(), None, false);
         for piece in lines.flat_map(|line| line.split([';', '|', '&'])) {
             let words: Vec<String> =
                 piece.split_whitespace().map(|word| self.without_signs(word)).collect();
@@ -151,7 +199,11 @@ impl<'a> Search<'a> {
                 }
                 _ => self.command(&words),
             }
+            let workers = self.found.workers.take();
+            others |= workers.is_none() && !is_light(&words);
+            all = all.max(workers);
         }
+        self.found.workers = before.max(all.filter(|_| !others));
     }
 
     /// A word without the signs of a shell around it, or the value of the variable that it is.
@@ -200,13 +252,29 @@ impl<'a> Search<'a> {
         self.depth -= 1;
     }
 
+    fn starts_workers(&mut self, name: &str, arguments: &[String]) {
+        self.found.workers = self.found.workers.max(started_workers(name, arguments));
+    }
+
     fn runs_tests(&mut self, runner: String) {
-        self.found.test_runner.get_or_insert(runner);
+        self.found.risks.test_runner.get_or_insert(runner);
     }
 
     fn sees_stops(&mut self, how: SeesStops) {
-        self.found.sees_stops.get_or_insert(how);
+        self.found.risks.sees_stops.get_or_insert(how);
     }
+}
+
+/// Whether a command of a script hardly computes.
+fn is_light(words: &[String]) -> bool {
+    let mut words = words.iter().map(String::as_str).filter(|word| !sets_variable(word));
+    let first = words.find(|word| !KEYWORDS.contains(word));
+    first.is_none_or(|word| LIGHT.contains(&word) || word.starts_with('-') || is_rest(word))
+}
+
+/// Whether a word is what is left of `2>&1`, or the end of a block.
+fn is_rest(word: &str) -> bool {
+    word == "fi" || word == "done" || word.parse::<u8>().is_ok()
 }
 
 /// Whether the first line of a script, behind `#!`, names a shell.

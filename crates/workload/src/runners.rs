@@ -25,13 +25,13 @@ const SUBCOMMANDS: [(&str, &[&str]); 6] = [
     ("bun", &["test"]),
 ];
 /// Commands that start a test runner, named in their arguments.
-const STARTERS: [&str; 10] =
+pub(crate) const STARTERS: [&str; 10] =
     ["bunx", "coverage", "hatch", "npx", "pipenv", "pnpm", "poetry", "uv", "xvfb-run", "yarn"];
 /// The ends of names of test executables, as GoogleTest and CMake projects choose them.
 const ENDS: [&str; 6] = ["_test", "_tests", "_unittest", "_unittests", "_gtest", "-gtest"];
 
 /// What a message calls the test runner of a command, if it is one.
-pub(super) fn test_runner(name: &str, arguments: &[String]) -> Option<String> {
+pub(crate) fn test_runner(name: &str, arguments: &[String]) -> Option<String> {
     // Distributions have versions in names: pytest-3.
     let base = name.trim_end_matches(|c: char| c.is_ascii_digit() || "-.".contains(c));
     if RUNNERS.contains(&base) {
