@@ -135,6 +135,7 @@ pub fn frame(
     let room = height.map_or(order.len(), |height| height.saturating_sub(ABOVE + BELOW));
     let hidden = view.scroll.min(order.len().saturating_sub(room));
     let shown: Vec<usize> = order.iter().skip(hidden).take(room).copied().collect();
+    let mut spare = height.map_or(usize::MAX, |_| room - shown.len());
 
     let plain = |text| Line { text, tone: Tone::Plain };
     let mut lines = vec![
@@ -145,10 +146,15 @@ pub fn frame(
     ];
     let columns = cells::Columns::fitting(now, width);
     lines.push(Line { text: columns.header(), tone: Tone::Header });
-    lines.extend(shown.iter().map(|&i| Line {
-        text: columns.row(now, &now.programs[i], rates(now, past, i, shares[i])),
-        tone: tone(&now.programs[i]),
-    }));
+    for &i in &shown {
+        let program = &now.programs[i];
+        let text = columns.row(now, program, rates(now, past, i, shares[i]));
+        lines.push(Line { text, tone: tone(program) });
+        for process in program.processes.iter().take(spare) {
+            lines.push(Line { text: cells::process(process), tone: tone(program) });
+        }
+        spare = spare.saturating_sub(program.processes.len());
+    }
     let rest = match shown.len() {
         0 => "; no room for programs".to_owned(),
         n if n < order.len() => format!("; {} to {} of {}", hidden + 1, hidden + n, order.len()),

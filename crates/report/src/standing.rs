@@ -150,5 +150,6 @@ fn program(name: &str, state: LiveState, running_seconds: f64, why: Option<Why>)
         shuffled: None,
         forward: None,
         barrier_stats: None,
+        processes: Vec::new(),
     }
 }

@@ -150,6 +150,23 @@ pub struct Standing {
     /// does not know them: a caller that does adds them.
     #[serde(default, rename = "barrier_statistics", alias = "meetings")]
     pub barrier_stats: Option<BarrierStats>,
+    /// Its processes that compute, the busiest first, if there are several. As with CPU time, a
+    /// caller that knows them adds them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub processes: Vec<BusyProcess>,
+}
+
+/// A process of a program that computes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BusyProcess {
+    /// Its number.
+    pub pid: i32,
+    /// The name that the kernel has for it.
+    pub name: String,
+    /// How many threads it has.
+    pub threads: u32,
+    /// CPU time over time, of the last few seconds or since it started.
+    pub cpus: f64,
 }
 
 impl Standing {

@@ -5,7 +5,8 @@
 //! that it has waited for. The program's [shim](crate::process::shim) waits for every process that
 //! no other process waits for. The sum over the tree below the shim is therefore complete; the
 //! shim's own time is left out. *Switches* are counted for each thread. Those of a thread that has
-//! ended since the last sample are missed until the program's end.
+//! ended since the last sample are missed until the program's end. *Busy processes* are those with
+//! CPU time since the last sample.
 //!
 //! A sample costs an open file for each process and each thread. It is therefore taken by a thread
 //! that is not the scheduling one, and only while there is a client. [`SamplePace`] says how often.
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::kernel::clock::ticks_since_boot;
 use crate::kernel::procfs::{Proc, Stat};
 
 /// The shortest time between two samples.
@@ -25,6 +27,10 @@ const PART: u32 = 4000;
 const WALK: Duration = Duration::from_secs(10);
 /// Ticks in a second: the kernel's unit of times for user space.
 const TICKS: f64 = 100.0;
+/// A process with less CPU time than this, in CPUs, is not busy.
+const BUSY: f64 = 0.05;
+/// The most busy processes that are told of a program.
+const MOST_BUSY: usize = 8;
 
 /// The shims of the programs by slot: the machine writes them for the code that reads times.
 #[derive(Clone, Debug, Default)]
@@ -74,6 +80,19 @@ pub struct Used {
     pub switches: u64,
 }
 
+/// A process that computes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProcessLoad {
+    /// Its number.
+    pub pid: i32,
+    /// The name that the kernel has for it.
+    pub name: String,
+    /// How many threads it has.
+    pub threads: u32,
+    /// CPU time over time since the last sample, or since it started.
+    pub cpus: f64,
+}
+
 /// Reads what programs have used.
 #[derive(Debug)]
 pub struct Meter {
@@ -91,6 +110,10 @@ struct Walked {
     threads: HashMap<i32, u64>,
     /// Switches of threads that have ended, as far as they were seen.
     gone: u64,
+    /// When processes were read last, in ticks since boot, and their CPU time then.
+    read: u64,
+    ticks: HashMap<i32, u64>,
+    busy: Vec<ProcessLoad>,
 }
 
 impl Meter {
@@ -115,15 +138,48 @@ impl Meter {
         // counted twice.
         let reaped = self.proc.stat(shim).ok()?.reaped;
         let below = walked.below.iter().filter_map(|pid| self.proc.stat(*pid).ok());
-        let used: u64 = below.map(|stat| own(&stat) + stat.reaped).sum();
+        let below: Vec<Stat> = below.collect();
+        let used: u64 = below.iter().map(|stat| own(stat) + stat.reaped).sum();
+        walked.look_for_busy(&below, ticks_since_boot(), &self.proc);
         Some(Used {
             seconds: (reaped + used) as f64 / TICKS,
             switches: walked.switches(&self.proc),
         })
     }
+
+    /// The processes of the program in this slot that computed between the last two samples, the
+    /// busiest first; none if it is only one.
+    pub fn busy(&self, slot: usize) -> &[ProcessLoad] {
+        &self.walked[slot].busy
+    }
 }
 
 impl Walked {
+    /// `now`: ticks since boot.
+    fn look_for_busy(&mut self, below: &[Stat], now: u64, proc: &Proc) {
+        let before = std::mem::replace(&mut self.read, now);
+        let ticks = below.iter().map(|stat| (stat.pid, own(stat))).collect();
+        let earlier = std::mem::replace(&mut self.ticks, ticks);
+        let busy = below.iter().filter_map(|stat| {
+            let (known, since) = match earlier.get(&stat.pid) {
+                Some(known) => (*known, before),
+                None => (0, stat.start_time),
+            };
+            let used = own(stat).saturating_sub(known);
+            let cpus = used as f64 / now.saturating_sub(since).max(1) as f64;
+            let name = || proc.name(stat.pid).ok();
+            (cpus >= BUSY).then(name).flatten().map(|name| ProcessLoad {
+                pid: stat.pid,
+                name,
+                threads: stat.threads,
+                cpus: (cpus * 100.0).round() / 100.0,
+            })
+        });
+        self.busy = busy.collect();
+        self.busy.sort_by(|a, b| b.cpus.total_cmp(&a.cpus).then(a.pid.cmp(&b.pid)));
+        self.busy.truncate(if self.busy.len() > 1 { MOST_BUSY } else { 0 });
+    }
+
     fn switches(&mut self, proc: &Proc) -> u64 {
         let mut threads = HashMap::new();
         for pid in &self.below {
@@ -158,6 +214,27 @@ mod tests {
         pace.has_looked(now, Duration::from_millis(5));
         assert!(!pace.is_due(now + Duration::from_secs(19)));
         assert!(pace.is_due(now + Duration::from_secs(20)));
+    }
+
+    #[test]
+    fn processes_that_compute_are_told_the_busiest_first() {
+        let (proc, mut walked) = (Proc::default(), Walked::default());
+        let pids = [rustix::process::getpid(), rustix::process::getppid().unwrap()];
+        let stats = |times: [u64; 2]| {
+            let stat = |(pid, utime): (rustix::process::Pid, u64)| {
+                let stat = proc.stat(pid.as_raw_nonzero().get()).unwrap();
+                Stat { utime, stime: 0, start_time: 1000, threads: 2, ..stat }
+            };
+            pids.into_iter().zip(times).map(stat).collect::<Vec<_>>()
+        };
+        let mut told = |times, now| {
+            walked.look_for_busy(&stats(times), now, &proc);
+            walked.busy.iter().map(|busy| (busy.pid, busy.threads, busy.cpus)).collect::<Vec<_>>()
+        };
+        let [first, second] = pids.map(|pid| pid.as_raw_nonzero().get());
+        assert_eq!(told([50, 100], 1100), [(second, 2, 1.0), (first, 2, 0.5)], "since its start");
+        assert_eq!(told([450, 200], 1300), [(first, 2, 2.0), (second, 2, 0.5)], "since then");
+        assert_eq!(told([650, 201], 1400), [], "only one");
     }
 
     #[test]

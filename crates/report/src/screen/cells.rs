@@ -1,8 +1,9 @@
 //! The words and figures of a frame, each fitted to its column.
 
+use cosched_core::format::count;
 use cosched_core::{Exit, Why};
 use cosched_policy::reasons::SharedReason;
-use cosched_results::live::{LiveState, Snapshot, Standing};
+use cosched_results::live::{BusyProcess, LiveState, Snapshot, Standing};
 use cosched_workload::escaped;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -334,6 +335,13 @@ fn span(seconds: f64) -> String {
         60..=3599 => format!("{}:{:02} min", whole / 60, whole % 60),
         _ => format!("{}:{:02} h", whole / 3600, whole % 3600 / 60),
     }
+}
+
+/// The line of a process, below its program.
+pub(super) fn process(process: &BusyProcess) -> String {
+    let BusyProcess { pid, name, threads, cpus } = process;
+    let threads = count(*threads as usize, "thread", "threads");
+    format!("  {pid} {}: {threads}, {cpus:.2} CPUs", escaped(name))
 }
 
 /// The part of a text that fits, with escapes for characters that control a terminal. A mark

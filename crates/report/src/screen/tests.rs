@@ -1,6 +1,6 @@
 use cosched_core::{CpuSet, Exit, Why};
 use cosched_policy::reasons::{CgreedyReason, MinwaitReason, SharedReason};
-use cosched_results::live::LiveQuantum;
+use cosched_results::live::{BusyProcess, LiveQuantum};
 use unicode_width::UnicodeWidthStr;
 
 use super::*;
@@ -41,6 +41,23 @@ fn a_frame_has_states_and_reasons() {
     );
     let tones: Vec<Tone> = lines.iter().skip(ABOVE).map(|line| line.tone).collect();
     assert_eq!(tones, [Tone::Running, Tone::Waiting, Tone::Alarming]);
+}
+
+#[test]
+fn processes_that_compute_are_below_their_program_where_there_is_room() {
+    let mut now = snapshot();
+    let process = |pid| BusyProcess { pid, name: "py\n".into(), threads: 1, cpus: 0.5 };
+    now.programs[0].processes = vec![process(7), process(8)];
+    let rows = |height: Option<usize>| -> Vec<String> {
+        let lines = frame(&now, None, View::default(), 80, height);
+        let first = |line: &Line| line.text.trim().split(' ').next().unwrap().to_owned();
+        lines.iter().skip(ABOVE).map(first).collect()
+    };
+    assert_eq!(rows(None), ["solver", "7", "8", "sort", "short"]);
+    assert_eq!(rows(Some(ABOVE + BELOW + 4)), ["solver", "7", "sort", "short", "q"]);
+    assert_eq!(rows(Some(ABOVE + BELOW + 2)), ["solver", "sort", "q"]);
+    let lines = frame(&now, None, View::default(), 80, None);
+    assert_eq!(texts(&lines)[ABOVE + 1], "  7 py\\n: 1 thread, 0.50 CPUs");
 }
 
 #[test]

@@ -158,6 +158,7 @@ impl Board {
             shuffled: self.shuffles[usize::from(slot)],
             forward: self.forwards[usize::from(slot)],
             barrier_stats: None,
+            processes: Vec::new(),
         }
     }
 }

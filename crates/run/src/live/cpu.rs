@@ -6,8 +6,8 @@
 
 use std::time::Instant;
 
-use cosched_linux::clients::cpu_time::{Meter, SamplePace, Used};
-use cosched_results::live::{LiveState, Snapshot, Standing};
+use cosched_linux::clients::cpu_time::{Meter, ProcessLoad, SamplePace, Used};
+use cosched_results::live::{BusyProcess, LiveState, Snapshot, Standing};
 
 pub(super) struct CpuTimes {
     meter: Meter,
@@ -42,6 +42,9 @@ impl CpuTimes {
                 (known.generation, known.run) = (program.generation, run);
             }
             known.complete(program);
+            if is_there(program) {
+                program.processes = self.meter.busy(slot).iter().map(process).collect();
+            }
         }
         if due {
             self.pace.has_looked(now, now.elapsed());
@@ -62,6 +65,11 @@ impl ReportedUse {
         program.cpu_seconds = totals.map(|_| (self.reported.seconds * 1e6).round() / 1e6);
         program.context_switches = totals.map(|_| self.reported.switches);
     }
+}
+
+fn process(load: &ProcessLoad) -> BusyProcess {
+    let ProcessLoad { pid, threads, cpus, .. } = *load;
+    BusyProcess { pid, name: load.name.clone(), threads, cpus }
 }
 
 fn is_there(program: &Standing) -> bool {
