@@ -113,6 +113,8 @@ pub enum Refusal {
     Listens,
     /// The program reads a terminal.
     HoldsTerminal,
+    /// A process of the program has moved to a cgroup of others.
+    LeftCgroup,
     /// The user said that the program must not be frozen.
     UserSaysNo,
     /// Another program of its group runs.

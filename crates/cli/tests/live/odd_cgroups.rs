@@ -3,10 +3,11 @@
 use std::fs;
 use std::process::Command;
 
+use cosched_core::Refusal;
 use cosched_linux::cgroup::{Dir, Hierarchies};
 use cosched_linux::kernel::procfs::Proc;
 
-use super::support::{Cosched, Ended, Place, eventually, program, skip};
+use super::support::{Backend, Cosched, Ended, Place, eventually, program, skip};
 
 /// A new cgroup below that of the test; removed when dropped.
 struct Made(Dir);
@@ -68,6 +69,38 @@ fn programs_run_in_a_threaded_cgroup() {
     inner.write("cgroup.type", "threaded");
     inner.is_done_without("threaded");
     drop(inner);
+}
+
+/// Freezing the rest of a program would not pause it.
+#[test]
+fn a_program_that_leaves_its_cgroups_is_not_taken_for_frozen() {
+    let leaves = "for tree in $(awk '$3 ~ /^cgroup/ { print $2 }' /proc/self/mounts); do \
+                  echo $$ > $tree/cgroup.procs; done 2> /dev/null; cat /proc/self/cgroup";
+    let alone = Command::new("sh").args(["-c", leaves]).output().unwrap();
+    let left = String::from_utf8(alone.stdout).unwrap().lines().all(|line| line.ends_with(":/"));
+    if !left {
+        return skip("only root outside of a container can leave its cgroups");
+    }
+    let burns = "while [ ! -e stop ]; do :; done";
+    let tables = [
+        program("stray", "threads = 1", &format!("{leaves} > /dev/null; {burns}")),
+        program("other", "threads = 1", burns),
+    ];
+    let place = Place::new();
+    let says = "has a process that moved to another cgroup";
+    let cgroups = Backend::here().into_iter().filter(|backend| backend.0.starts_with("cgroup"));
+    let frozen = cgroups.map(|backend| format!("--policy gang --freezer {}", backend.0));
+    for options in frozen.chain(["--policy turns".to_owned()]) {
+        let run = place.run(&tables, &format!("{options} --quantum 10ms --force"));
+        eventually("the message", || run.said().contains(says));
+        place.write("stop", "");
+        let ended = run.ended().with(0);
+        std::fs::remove_file(place.path("stop")).unwrap();
+        let of_stray = |why| why == Refusal::LeftCgroup;
+        let told = ended.result().deviations.iter().any(|deviation| of_stray(deviation.why));
+        assert!(told || options.contains("turns"), "{options}");
+        place.nothing_is_left_of(&ended);
+    }
 }
 
 #[test]

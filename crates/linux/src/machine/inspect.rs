@@ -64,6 +64,8 @@ struct Watched {
     threads_pause: Nanos,
     traced: bool,
     reported: bool,
+    /// Whether it was told that a process has left the program's cgroups.
+    strayed: bool,
 }
 
 impl Watched {
@@ -291,6 +293,7 @@ impl Linux {
     ) -> Result<(), MachineError> {
         let Some(live) = self.live.get(&id) else { return Ok(()) };
         let (dependencies, traced, threads) = self.dependencies_of(live, tables)?;
+        let strays = live.has_strays(&self.proc);
         self.inspector.saw_threads(id, threads);
         let job = self.job(id);
         let forbidden = dependencies
@@ -303,6 +306,7 @@ impl Linux {
             watched.dependencies_at =
                 watched.dependencies_at.min(self.clock.now() + LONGEST_TO_CONNECTION);
         }
+        let strays = strays && !std::mem::replace(&mut watched.strayed, strays);
         let news = watched.dependencies.shared != dependencies.shared;
         watched.dependencies = dependencies;
         if let Some(why) = forbidden.filter(|_| !std::mem::replace(&mut watched.reported, true)) {
@@ -310,10 +314,25 @@ impl Linux {
             self.note(id, text);
             self.tell(Happening::Unfreezable(id, why));
         }
+        if strays {
+            self.tell_of_strays(id);
+        }
         if news {
             self.regroup();
         }
         Ok(())
+    }
+
+    /// A process is outside of the program's cgroups. To freeze the rest would not pause the
+    /// program.
+    fn tell_of_strays(&mut self, id: ProgramId) {
+        let has = "has a process that moved to another cgroup";
+        if self.run_cgroups.is_by_weight() {
+            self.note(id, format!("{has}: that process takes no turns"));
+        } else {
+            self.note(id, format!("is left running while others have their turn: it {has}"));
+            self.tell(Happening::Unfreezable(id, Refusal::LeftCgroup));
+        }
     }
 
     /// What a program shares, whether another process traces it, and how many threads it has.

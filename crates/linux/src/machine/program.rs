@@ -15,6 +15,7 @@ use crate::kernel::procfs::Proc;
 use crate::observe::counters::Counters;
 use crate::observe::pointers::Pointers;
 use crate::process::claim::Claim;
+use crate::process::helper::Helper;
 use crate::process::launch::Launched;
 use crate::process::tree::{Process, Tree};
 use crate::safety::undo::Record;
@@ -214,6 +215,23 @@ impl Live {
     pub(super) fn holds_in_cgroup(&self, pid: i32) -> bool {
         let mut members = self.cgroups.all.iter().filter_map(|dir| dir.procs_recursive().ok());
         members.any(|pids| pids.contains(&pid))
+    }
+
+    /// Whether a process of the program has left a cgroup that it was started in. The sentinel of
+    /// a cosched within the program does so to be safe.
+    pub(super) fn has_strays(&self, proc: &Proc) -> bool {
+        self.cgroups.all.iter().any(|dir| {
+            let is_outside = |process: &Process| {
+                let within = dir.procs_recursive().unwrap_or_else(|_| vec![process.pid]);
+                within.binary_search(&process.pid).is_err()
+            };
+            let Ok(within) = dir.procs_recursive() else { return false };
+            let mut outside = self.tree.members(proc);
+            outside.retain(|process| within.binary_search(&process.pid).is_err());
+            outside.retain(|process| !Helper::Sentinel.may_be(process.pid, proc));
+            // It may have started after the first look, or ended before the second.
+            outside.iter().any(|process| is_outside(process) && process.is_there(proc))
+        })
     }
 
     /// Removes its cgroups, once it is gone. Its last process may still be on its way out: what
