@@ -39,6 +39,7 @@
 #                make tarball and make deb make one of them
 #   make test-wheel  tests the wheel's module in a clean virtual environment
 #   make test-package  installs, uses and removes all of them in clean roots; needs root; RELEASES="bookworm jammy" chooses
+#   make test-real  runs packages from PyPI and Open MPI under cosched
 #   make test-guest  runs tests on emulated machines, see guest/README.md; needs root
 #   make setup   only installs what is missing from the distribution
 #   make build   cosched itself, optimised
@@ -55,7 +56,7 @@ RUST       := 1.85
 CARGO_DENY := 0.18.3
 TARGET     := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test bench bench-lock bench-barrier bench-fairness bench-shuffling bench-kernels bench-real bench-foreign bench-policies-sim bench-malleable bench-progress bench-sim scaff experiments fuzz faults kills soak test-aa test-report test-guest package deb tarball wheel test-wheel test-package setup build kernels lint clean
+.PHONY: help demo test bench bench-lock bench-barrier bench-fairness bench-shuffling bench-kernels bench-real bench-foreign bench-policies-sim bench-malleable bench-progress bench-sim scaff experiments fuzz faults kills soak test-aa test-real test-report test-guest package deb tarball wheel test-wheel test-package setup build kernels lint clean
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile
 
@@ -211,6 +212,22 @@ scaff: build
 
 experiments: build
 	@PYTHONDONTWRITEBYTECODE=1 experiments/reproduction --cosched $(TARGET)/release/cosched --out $(TARGET)
+
+# What the packages compute must be what it is without cosched.
+REAL := scikit-learn==1.9.1 pytest==8.4.2 pytest-xdist==3.8.0 hypothesis==6.170.17
+test-real: PACKAGES += python3-venv openmpi-bin libopenmpi-dev
+test-real: setup
+	@if [[ ! -e $(TARGET)/real/complete ]]; then
+	    echo "test-real: installing $(REAL) into $(TARGET)/real"
+	    if ! python3 -m venv --clear $(TARGET)/real \
+	            || ! $(TARGET)/real/bin/pip install --quiet $(REAL); then
+	        echo "test-real: skipped: they cannot be installed here"
+	        exit
+	    fi
+	    touch $(TARGET)/real/complete
+	fi
+	COSCHED_REAL_PYTHON="$(abspath $(TARGET))/real/bin/python" \
+	    cargo test --locked -p cosched --test live real:: -- --nocapture --test-threads 1
 
 test-report: PACKAGES += $(if $(shell command -v chromium chromium-browser google-chrome),,chromium-headless-shell)
 test-report: setup

@@ -38,6 +38,7 @@ mod orphans;
 mod outputs;
 mod pauses;
 mod policies;
+mod real;
 mod recover;
 mod recover_by_shims;
 mod rights;
