@@ -24,13 +24,8 @@ pub(crate) fn is_build<S: AsRef<str>>(command: &[S]) -> bool {
         name if SHELLS.contains(&name) => text_of(&rest).is_some_and(ends_as_build),
         name if WRAPPERS.contains(&name) => is_build(wrapped(&rest)),
         // What `cargo run` and `make run` start is the program itself.
-        name => is_build_tool(name) && !rest.contains(&"run"),
+        name => TOOLS.contains(&name) && !rest.contains(&"run"),
     }
-}
-
-/// Whether this is the name of a build tool.
-pub(crate) fn is_build_tool(name: &str) -> bool {
-    TOOLS.contains(&base_name(name))
 }
 
 /// The command that a wrapper with these arguments starts. Numbers are values of options, or the
@@ -51,7 +46,7 @@ fn text_of<'a>(arguments: &[&'a str]) -> Option<&'a str> {
 }
 
 /// Whether the last command of a text is a build; of a pipe, its first.
-fn ends_as_build(text: &str) -> bool {
+pub(crate) fn ends_as_build(text: &str) -> bool {
     let text = text.replace(">&", ">").replace("&>", ">").replace("||", ";");
     let mut pipes = text.rsplit([';', '\n', '&']).filter(|pipe| !pipe.trim().is_empty());
     let last = pipes.next().and_then(|pipe| pipe.split('|').next()).unwrap_or_default();

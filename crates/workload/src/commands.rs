@@ -14,7 +14,7 @@ use crate::build_tool::{SHELLS, WRAPPERS, base_name, sets_variable, wrapped};
 use crate::pauses::{PauseRisks, SeesStops};
 use crate::runners::test_runner;
 use crate::spec::ProgramSpec;
-use crate::workers::{Workers, started_workers};
+use crate::workers::{Workers, pools_of_libraries, started_by_manager, started_workers};
 
 /// The most commands and scripts that start each other.
 const DEEPEST: usize = 8;
@@ -30,12 +30,13 @@ const KEYWORDS: [&str; 14] = [
 /// Commands that stop themselves when their child is stopped (measured: `script` and `su` of
 /// util-linux 2.38 stay stopped; `runuser` is the same code as `su`).
 const STOP_THEMSELVES: [&str; 3] = ["runuser", "script", "su"];
-/// Commands that hardly compute, and those that only name what others work on.
-const LIGHT: [&str; 29] = [
-    ".", ":", "[", "awk", "cat", "cd", "cut", "echo", "exit", "export", "find", "git", "grep",
-    "head", "ls", "mkdir", "printf", "rm", "sed", "seq", "set", "shift", "sort", "source", "tail",
-    "tee", "test", "tr", "true",
+/// Commands beside which a script can still be one that only starts workers: they hardly compute.
+const LIGHT: [&str; 20] = [
+    ":", "[", "cat", "cd", "echo", "exit", "export", "fi", "git", "head", "ls", "mkdir", "printf",
+    "rm", "seq", "set", "shift", "tail", "test", "true",
 ];
+/// The most commands of a script that are looked at.
+const MOST_COMMANDS: usize = 1000;
 
 /// What a command line tells of a program.
 #[derive(Debug, Default)]
@@ -57,6 +58,9 @@ impl ProgramSpec {
         let folder: Option<&Path> = may_read_scripts.then_some(self.cwd.as_path());
         let mut search = Search::new(&variable, folder);
         search.command(&self.command);
+        if search.says_pools {
+            search.found.workers = None;
+        }
         search.found
     }
 
@@ -78,12 +82,17 @@ struct Search<'a> {
     folder: Option<&'a Path>,
     scripts: usize,
     depth: usize,
+    /// Variables that the text of a shell sets.
+    assigned: Vec<String>,
+    /// Whether a command says itself how many threads libraries have.
+    says_pools: bool,
     found: CommandTraits,
 }
 
 impl<'a> Search<'a> {
     fn new(variable: &'a dyn Fn(&str) -> Option<String>, folder: Option<&'a Path>) -> Search<'a> {
-        Search { variable, folder, scripts: 0, depth: 0, found: CommandTraits::default() }
+        let (assigned, found) = Default::default();
+        Search { variable, folder, scripts: 0, depth: 0, assigned, says_pools: false, found }
     }
 
     fn command(&mut self, words: &[String]) {
@@ -96,6 +105,7 @@ impl<'a> Search<'a> {
     }
 
     fn one(&mut self, words: &[String]) {
+        self.says_pools |= words.iter().any(|word| sets_pool(word));
         let own = words.iter().take_while(|word| sets_variable(word)).count();
         let Some((first, rest)) = words[own..].split_first() else { return };
         let name = base_name(first);
@@ -109,7 +119,10 @@ impl<'a> Search<'a> {
                 if STOP_THEMSELVES.contains(&name) {
                     self.sees_stops(SeesStops::StopsItself(name.to_owned()));
                 }
-                self.starts_workers(name, rest);
+                if let Some(behind) = started_by_manager(name, rest) {
+                    self.command(behind);
+                }
+                self.starts_workers(first, rest);
                 match test_runner(name, rest) {
                     Some(runner) => self.runs_tests(runner),
                     None if first.contains('/') => self.script(Path::new(first), false),
@@ -184,9 +197,11 @@ impl<'a> Search<'a> {
         let text = text.replace("\\\n", " ");
         let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
         let (before, mut all, mut others) = (self.found.workers.take(), None, false);
-        for piece in lines.flat_map(|line| line.split([';', '|', '&'])) {
-            let words: Vec<String> =
-                piece.split_whitespace().map(|word| self.without_signs(word)).collect();
+        let mut pieces = lines.flat_map(|line| line.split([';', '|', '&']));
+        for piece in pieces.by_ref().take(MOST_COMMANDS) {
+            let raw = piece.split_whitespace().take_while(|word| !word.starts_with('#'));
+            let raw: Vec<&str> = raw.collect();
+            let words: Vec<String> = raw.iter().map(|word| self.without_signs(word)).collect();
             match words.split_first() {
                 Some((set, options)) if set == "set" => {
                     let has_letter = |word: &String| word.starts_with('-') && word.contains('m');
@@ -200,9 +215,13 @@ impl<'a> Search<'a> {
                 _ => self.command(&words),
             }
             let workers = self.found.workers.take();
-            others |= workers.is_none() && !is_light(&words);
+            others |= workers.is_none() && !is_light(&raw);
             all = all.max(workers);
+            let sets = raw.iter().skip_while(|word| **word == "export");
+            let sets = sets.take_while(|word| sets_variable(word));
+            self.assigned.extend(sets.filter_map(|word| Some(word.split_once('=')?.0.to_owned())));
         }
+        others |= pieces.next().is_some();
         self.found.workers = before.max(all.filter(|_| !others));
     }
 
@@ -215,6 +234,10 @@ impl<'a> Search<'a> {
             Some((name, default)) => (name, Some(default)),
             None => (name, None),
         };
+        // Which value holds there is not known.
+        if self.assigned.iter().any(|assigned| assigned == name) {
+            return word.to_owned();
+        }
         let value = (self.variable)(name).filter(|value| !value.is_empty());
         value.or_else(|| default.map(str::to_owned)).unwrap_or_else(|| word.to_owned())
     }
@@ -244,11 +267,14 @@ impl<'a> Search<'a> {
         let is_between = |c: char| c.is_whitespace() || "\"'()".contains(c);
         let named = text.split(is_between).filter_map(|word| word.rsplit_once('/'));
         let others = named.map(|(_, other)| other);
+        // Those that are only named need not be what it starts.
+        let workers = self.found.workers;
         for other in others.filter(|other| other.ends_with(".py") || other.ends_with(".sh")) {
             if other != name {
                 self.script(&file.with_file_name(other), true);
             }
         }
+        self.found.workers = workers;
         self.depth -= 1;
     }
 
@@ -265,16 +291,27 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Whether a command of a script hardly computes.
-fn is_light(words: &[String]) -> bool {
-    let mut words = words.iter().map(String::as_str).filter(|word| !sets_variable(word));
-    let first = words.find(|word| !KEYWORDS.contains(word));
-    first.is_none_or(|word| LIGHT.contains(&word) || word.starts_with('-') || is_rest(word))
+/// Whether a command of a script hardly computes. What it is depends on no other command, but for
+/// the folder that it goes to.
+fn is_light(words: &[&str]) -> bool {
+    let starts_others = words.iter().any(|word| word.contains("$(") || word.contains('`'));
+    let mut rest = words.iter().filter(|word| !sets_variable(word) && !KEYWORDS.contains(word));
+    let first = rest.next().copied().unwrap_or_default();
+    match first {
+        "cd" => true,
+        _ if starts_others => false,
+        // An environment of Python.
+        "." | "source" => rest.next().is_some_and(|file| file.ends_with("/activate")),
+        // Only assignments, or what is left of `2>&1`.
+        "" => true,
+        first => LIGHT.contains(&first) || first.parse::<u8>().is_ok(),
+    }
 }
 
-/// Whether a word is what is left of `2>&1`, or the end of a block.
-fn is_rest(word: &str) -> bool {
-    word == "fi" || word == "done" || word.parse::<u8>().is_ok()
+/// Whether a word says how many threads the libraries have that compute.
+fn sets_pool(word: &str) -> bool {
+    let name = word.split_once('=').map(|(name, _)| name);
+    name.is_some_and(|name| pools_of_libraries().any(|pool| pool == name))
 }
 
 /// Whether the first line of a script, behind `#!`, names a shell.
@@ -285,7 +322,10 @@ fn names_shell(line: &str) -> bool {
 /// What is in a small file; `None`: it is none, or cannot be read.
 fn small_text(path: &Path) -> Option<String> {
     // To open a named pipe would wait for another process.
-    let is_small = |file: &std::fs::Metadata| file.is_file() && file.len() <= LARGEST_SCRIPT;
+    let is_small = |file: &std::fs::Metadata| {
+        // A file of the kernel shows no size, and reading it may wait.
+        file.is_file() && (1..=LARGEST_SCRIPT).contains(&file.len())
+    };
     std::fs::metadata(path).ok().filter(is_small)?;
     let mut text = String::new();
     File::open(path).ok()?.take(LARGEST_SCRIPT).read_to_string(&mut text).ok()?;

@@ -25,7 +25,7 @@ const SUBCOMMANDS: [(&str, &[&str]); 6] = [
     ("bun", &["test"]),
 ];
 /// Commands that start a test runner, named in their arguments.
-pub(crate) const STARTERS: [&str; 10] =
+const STARTERS: [&str; 10] =
     ["bunx", "coverage", "hatch", "npx", "pipenv", "pnpm", "poetry", "uv", "xvfb-run", "yarn"];
 /// The ends of names of test executables, as GoogleTest and CMake projects choose them.
 const ENDS: [&str; 6] = ["_test", "_tests", "_unittest", "_unittests", "_gtest", "-gtest"];

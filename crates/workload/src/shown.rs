@@ -62,7 +62,10 @@ pub fn escaped_lines(text: &str) -> String {
 
 /// A JSON document that says the same, with JSON's escapes for what must not reach a terminal.
 pub fn escaped_json(document: &str) -> String {
-    replaced(document, is_not_layout, |c| format!("\\u{:04x}", u32::from(c)))
+    replaced(document, is_not_layout, |c| {
+        let units = c.encode_utf16(&mut [0; 2]).to_vec();
+        units.iter().map(|unit| format!("\\u{unit:04x}")).collect()
+    })
 }
 
 fn replaced(text: &str, which: fn(char) -> bool, by: impl Fn(char) -> String) -> String {
@@ -79,11 +82,15 @@ pub fn must_be_escaped(c: char) -> bool {
     c.is_control()
         || matches!(
             c,
-            '\u{61c}'
+            '\u{ad}'
+                | '\u{61c}'
+                | '\u{180e}'
                 | '\u{200b}'..='\u{200f}'
                 | '\u{2028}'..='\u{202e}'
-                | '\u{2066}'..='\u{2069}'
+                | '\u{2060}'..='\u{206f}'
                 | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
         )
 }
 
@@ -106,6 +113,7 @@ mod tests {
     fn control_characters_are_escaped_and_the_rest_is_left_as_it_is() {
         assert_eq!(shown("a\u{202e}txt.exe"), "a\\u{202e}txt.exe");
         assert_eq!(shown("a\u{200b}\u{2067}\u{feff}"), "a\\u{200b}\\u{2067}\\u{feff}");
+        assert_eq!(shown("\u{ad}\u{180e}\u{e0041}"), "\\u{ad}\\u{180e}\\u{e0041}");
         assert_eq!(shown("a\u{1b}[31mb\r\n\u{9b}c"), "a\\u{1b}[31mb\\r\\n\\u{9b}c");
         assert_eq!(shown("été 'x' \"y\" \\z"), "été 'x' \"y\" \\z");
     }
@@ -117,6 +125,7 @@ mod tests {
             escaped_json("{\n\t\"a\u{9b}\": \"\u{202e}é\"\n}"),
             "{\n\t\"a\\u009b\": \"\\u202eé\"\n}"
         );
+        assert_eq!(escaped_json("\"\u{e0041}\""), "\"\\udb40\\udc41\"");
     }
 
     #[test]

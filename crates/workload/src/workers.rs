@@ -10,8 +10,7 @@
 
 use std::ffi::OsString;
 
-use crate::build_tool::is_build_tool;
-use crate::runners::STARTERS;
+use crate::build_tool::{base_name, ends_as_build, is_build};
 use crate::spec::ProgramSpec;
 use crate::thread_variables::THREAD_VARIABLES;
 
@@ -39,81 +38,139 @@ impl Workers {
     }
 }
 
-/// A command that starts workers, and the option that says how many.
-struct Starter {
-    name: &'static str,
-    /// The option; its value is the next word, or behind the letter.
-    short: &'static [&'static str],
-    /// The same in words; the value is the next word, or behind `=`.
-    long: &'static [&'static str],
-    /// How many there are without the option.
-    otherwise: Option<Workers>,
-    /// How many there are where the option has no value.
-    bare: Option<Workers>,
+/// Package managers whose subcommand `run` starts the command behind it.
+const MANAGERS: [&str; 5] = ["hatch", "pdm", "pipenv", "poetry", "uv"];
+
+/// The command that a package manager with these arguments starts.
+pub(crate) fn started_by_manager<'a>(name: &str, arguments: &'a [String]) -> Option<&'a [String]> {
+    let (subcommand, rest) = arguments.split_first()?;
+    let starts = MANAGERS.contains(&name) && subcommand == "run";
+    // Which of its options have a value is not known here.
+    (starts && !rest.first()?.starts_with('-')).then_some(rest)
 }
 
-/// Sources: the manual of each, by the option.
-const WORKER_STARTERS: [Starter; 5] = [
-    // pytest-xdist, "Running tests across multiple CPUs".
-    Starter { name: "pytest", short: &["-n"], long: &["--numprocesses"], ..NONE },
-    Starter { name: "py.test", short: &["-n"], long: &["--numprocesses"], ..NONE },
+/// A command that starts workers, and its options.
+struct Starter {
+    name: &'static str,
+    /// How many workers: the value is the next word, or behind the letter.
+    short: &'static [&'static str],
+    /// The same in words: the value is the next word, or behind `=`.
+    long: &'static [&'static str],
+    /// Options whose value is the next word.
+    valued: &'static [&'static str],
+    /// Words with which it starts no workers.
+    without: &'static [&'static str],
+    /// How many there are where the option has no value.
+    bare: Option<Workers>,
+    /// Whether the first word that is no option begins the command that each worker executes.
+    executes: bool,
+}
+
+const NO_STARTER: Starter = Starter {
+    name: "",
+    short: &[],
+    long: &[],
+    valued: &[],
+    without: &[],
+    bare: None,
+    executes: false,
+};
+/// pytest-xdist, "Running tests across multiple CPUs".
+const PYTEST: Starter = Starter {
+    name: "pytest",
+    short: &["-n"],
+    long: &["--numprocesses"],
+    valued: &["-c", "-k", "-m", "-o", "-p", "-r", "-W"],
+    without: &["no:xdist", "--co", "--collect-only", "--pdb", "--help", "--version"],
+    ..NO_STARTER
+};
+const STARTERS: [Starter; 5] = [
+    PYTEST,
+    Starter { name: "py.test", ..PYTEST },
     // GNU findutils, "xargs options".
-    Starter { name: "xargs", short: &["-P"], long: &["--max-procs"], ..NONE },
-    // GNU parallel, --jobs: without it, one per CPU.
+    Starter {
+        name: "xargs",
+        short: &["-P"],
+        long: &["--max-procs"],
+        valued: &["-a", "-d", "-E", "-I", "-L", "-n", "-s"],
+        executes: true,
+        ..NO_STARTER
+    },
+    // GNU parallel, --jobs.
     Starter {
         name: "parallel",
         short: &["-j", "-P"],
         long: &["--jobs", "--max-procs"],
-        otherwise: Some(Workers::OnePerCpu),
-        bare: None,
+        valued: &["-a", "-C", "-d", "-I", "-L", "-n", "-N", "-S", "--arg-file", "--joblog"],
+        executes: true,
+        ..NO_STARTER
     },
     // CMake, ctest(1), --parallel: without a number, one per CPU.
     Starter {
         name: "ctest",
         short: &["-j"],
         long: &["--parallel"],
-        otherwise: None,
+        valued: &["-C", "-E", "-I", "-L", "-LE", "-M", "-R", "-T"],
+        without: &["-N", "--show-only", "--version", "--help"],
         bare: Some(Workers::OnePerCpu),
+        ..NO_STARTER
     },
 ];
-const NONE: Starter = Starter { name: "", short: &[], long: &[], otherwise: None, bare: None };
 
-/// How many workers a command with these arguments starts; `None`: it starts none, or it is not
-/// known, or they build software.
-pub(crate) fn started_workers(name: &str, arguments: &[String]) -> Option<Workers> {
-    if STARTERS.contains(&name) {
-        let place = arguments.iter().position(|word| starter(word).is_some())?;
-        return started_workers(&arguments[place], &arguments[place + 1..]);
-    }
-    let starter = starter(name)?;
-    if arguments.iter().any(|word| is_build_tool(word)) {
-        return None;
-    }
-    let mut words = arguments.iter().map(String::as_str).peekable();
-    let mut found = starter.otherwise;
-    while let Some(word) = words.next() {
+/// How many workers a command with this first word and these arguments starts; `None`: it starts
+/// none, or it is not known, or they build software.
+pub(crate) fn started_workers(first: &str, arguments: &[String]) -> Option<Workers> {
+    let starter = starter(first)?;
+    let end = arguments.iter().position(|word| word == "--").unwrap_or(arguments.len());
+    let mut words = arguments[..end].iter().map(String::as_str).peekable();
+    let (mut found, mut read) = (None, 0);
+    while let Some(word) = words.next_if(|word| !starter.executes || word.starts_with('-')) {
         let attached = |option: &&str| word.strip_prefix(*option).filter(|rest| !rest.is_empty());
         let short = starter.short.iter().find_map(attached);
         let long = starter.long.iter().find_map(attached).and_then(|rest| rest.strip_prefix('='));
-        if let Some(value) = long.or(short) {
+        read += 1;
+        if starter.without.contains(&word) {
+            return None;
+        } else if let Some(value) = long.or(short) {
             found = count(value);
         } else if starter.short.contains(&word) || starter.long.contains(&word) {
-            let is_value = |word: &&str| !word.starts_with('-');
-            found = words.next_if(is_value).map_or(starter.bare, count);
+            let value = words.next_if(|word| !word.starts_with('-'));
+            read += usize::from(value.is_some());
+            found = value.map_or(starter.bare, count);
+        } else if starter.valued.contains(&word) {
+            let value = words.next()?;
+            if starter.without.contains(&value) {
+                return None;
+            }
+            read += 1;
         }
     }
-    found.filter(|workers| *workers > Workers::Count(1))
+    let found = found.filter(|workers| *workers > Workers::Count(1))?;
+    if !starter.executes {
+        return Some(found);
+    }
+    let command = &arguments[read..];
+    let (inner, rest) = command.split_first()?;
+    let builds = is_build(command) || inner.contains(' ') && ends_as_build(inner);
+    // Workers of workers: more than are counted here.
+    (!builds && started_workers(inner, rest).is_none()).then_some(found)
 }
 
-fn starter(name: &str) -> Option<&'static Starter> {
-    // Distributions have versions in names: pytest-3.
+/// The starter with this path or name.
+fn starter(first: &str) -> Option<&'static Starter> {
+    let name = base_name(first);
+    // Distributions have versions in names: pytest-3. A program in a folder of the user's may have
+    // any name.
     let base = name.trim_end_matches(|c: char| c.is_ascii_digit() || "-.".contains(c));
-    WORKER_STARTERS.iter().find(|starter| starter.name == base)
+    let folder = first.strip_suffix(name)?;
+    let is_installed = folder.is_empty() || folder.ends_with("bin/");
+    STARTERS.iter().find(|starter| is_installed && starter.name == base)
 }
 
 fn count(value: &str) -> Option<Workers> {
     match value {
         "auto" | "logical" | "100%" => Some(Workers::OnePerCpu),
+        value if !value.bytes().all(|byte| byte.is_ascii_digit()) => None,
         // Of xargs, GNU parallel and pytest, 0 is no count.
         value => value.parse().ok().filter(|count| *count > 0).map(Workers::Count),
     }
@@ -146,8 +203,9 @@ pub fn pools_of_libraries() -> impl Iterator<Item = &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::Workload;
+
+    use super::*;
 
     fn workers(command: &[&str]) -> Option<Workers> {
         workers_in("/".as_ref(), command)
@@ -169,11 +227,14 @@ mod tests {
             (&["uv", "run", "pytest", "-n", "logical"], per_cpu),
             (&["nice", "-n", "5", "xargs", "-P8", "-n", "1", "./solver"], some(8)),
             (&["xargs", "--max-procs", "2", "./solver"], some(2)),
-            (&["parallel", "./solver", ":::", "1", "2"], per_cpu),
-            (&["parallel", "-j", "2", "./solver", ":::", "1"], some(2)),
+            (&["parallel", "-j", "100%", "./solver", ":::", "1", "2"], per_cpu),
+            (&["/usr/bin/parallel", "-j", "2", "./solver", ":::", "1"], some(2)),
+            (&["poetry", "run", "pytest", "-k", "not slow", "-n", "3"], some(3)),
+            (&["xargs", "-I", "{}", "-P", "4", "./solver", "{}"], some(4)),
             (&["ctest", "-j"], per_cpu),
             (&["ctest", "--parallel", "6"], some(6)),
             (&["sh", "-c", "cd x && ls | xargs -P 3 ./solver 2>&1"], some(3)),
+            (&["sh", "-c", ". venv/bin/activate; A=1; pytest -n 4"], some(4)),
         ] {
             assert_eq!(workers(command), expected, "{command:?}");
         }
@@ -189,7 +250,30 @@ mod tests {
             &["xargs", "./solver"],
             &["xargs", "-P", "0", "./solver"],
             &["xargs", "-P", "4", "make", "-C"],
+            &["xargs", "./solver", "-P", "4"],
+            &["xargs", "-P", "1", "./solver", "-P", "4"],
+            &["xargs", "-P", "2", "pytest", "-n", "4"],
+            &["xargs", "-P", "2", "sh", "-c", "make -j$(nproc) -C $0"],
             &["parallel", "-j", "50%", "./solver", ":::", "1"],
+            &["parallel", "-j", "+2", "./solver", ":::", "1"],
+            &["parallel", "./solver", ":::", "1"],
+            &["parallel", "-j2", "cd {} && make", ":::", "a", "b"],
+            &["./parallel", "-j", "4", "x"],
+            &["uv", "run", "python", "train.py", "parallel", "-n", "4"],
+            &["uv", "run", "--with", "pytest", "python", "train.py", "-n", "4"],
+            &["uv", "pip", "install", "pytest", "-n", "4"],
+            &["pytest", "--", "-n", "4"],
+            &["pytest", "-k", "-n", "4"],
+            &["pytest", "-n", "4", "-p", "no:xdist"],
+            &["pytest", "-n", "4", "--collect-only"],
+            &["env", "OMP_NUM_THREADS=4", "pytest", "-n", "4"],
+            &["sh", "-c", "export OMP_NUM_THREADS=4; pytest -n 4"],
+            &["sh", "-c", "pytest -q  # -n 4 is slower"],
+            &["sh", "-c", "WORKERS=1; pytest -n ${WORKERS:-4}"],
+            &["sh", "-c", "R=$(./solver); echo a | xargs -P 2 echo"],
+            &["sh", "-c", "echo \"$(./solver)\" | xargs -P 2 echo"],
+            &["sh", "-c", ". ./solver; echo a | xargs -P 2 echo"],
+            &["sh", "-c", "find . -exec ./solver {} + ; echo a | xargs -P 2 echo"],
             &["mpirun", "-np", "4", "./solver"],
             &["make", "-j", "4"],
             &["./solver", "-n", "4"],
@@ -207,6 +291,10 @@ mod tests {
                     exec \"${PY:-python3}\" -m pytest -q -n \"${WORKERS:-4}\" t.py\n";
         std::fs::write(folder.path().join("run.sh"), text).unwrap();
         assert_eq!(workers_in(folder.path(), &["./run.sh"]), Some(Workers::Count(4)));
+        std::fs::write(folder.path().join("train.py"), "# Tests: see ./run.sh\n").unwrap();
+        assert_eq!(workers_in(folder.path(), &["python3", "train.py"]), None);
+        std::fs::write(folder.path().join("job.sh"), "# See ./run.sh.\n./solver\n").unwrap();
+        assert_eq!(workers_in(folder.path(), &["sh", "job.sh"]), None);
     }
 
     #[test]

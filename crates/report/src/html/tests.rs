@@ -104,6 +104,9 @@ fn names_are_never_markup() {
     assert!(!page.contains("<b>gang"));
     assert!(page.contains("&lt;/script&gt;&lt;script&gt;alert(&#39;&amp;&#39;)"));
     assert_eq!(page.matches("<script").count(), 2);
+    let mut run = testkit::gang();
+    run.programs[0].name = "a\u{202e}b".into();
+    assert!(!report(vec![variant("gang", run)]).html().contains('\u{202e}'));
 }
 
 #[test]

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 
 use cosched_core::CpuSet;
+use cosched_workload::escaped;
 use serde_json::{Value, json};
 
 use crate::panels::{Lane, Rows, SnapshotPlot};
@@ -19,7 +20,8 @@ const UNIT: f64 = 10_000.0;
 pub(super) fn encode(snapshot: &SnapshotPlot) -> Value {
     let mut sets = Sets::default();
     let spans: Vec<Vec<u64>> = snapshot.programs.iter().map(|lane| flat(lane, &mut sets)).collect();
-    let names: Vec<&str> = snapshot.programs.iter().map(|lane| lane.name.as_str()).collect();
+    let names: Vec<String> = snapshot.programs.iter().map(|lane| escaped(&lane.name)).collect();
+    let rows: Vec<String> = snapshot.row_names().iter().map(|name| escaped(name)).collect();
     let set = |cpus: &Option<CpuSet>| {
         json!({
             "name": cpus.map_or("all CPUs".to_owned(), |cpus| format!("CPUs {cpus}")),
@@ -41,7 +43,7 @@ pub(super) fn encode(snapshot: &SnapshotPlot) -> Value {
             Rows::Cpus => "cpus",
             Rows::Programs | Rows::Turns => "programs",
         },
-        "names": snapshot.row_names(),
+        "names": rows,
         "programs": names,
         "quanta": quanta.collect::<Vec<u64>>(),
         "spans": spans,
