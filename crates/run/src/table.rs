@@ -137,8 +137,7 @@ fn is_faster_than_alone(program: &ProgramResult) -> bool {
 fn details(result: &RunResult, means: bool) -> Vec<String> {
     let metrics = &result.metrics;
     let mut lines = Vec::new();
-    let unfairness =
-        metrics.unfairness.map(|ratio| format!("largest / smallest slowdown {ratio:.2}"));
+    let unfairness = metrics.unfairness.map(|ratio| format!("unfairness {ratio:.2}"));
     let speedup = metrics.weighted_speedup.map(|sum| format!("weighted speedup {sum:.2}"));
     let paused = Some(metrics.responsiveness_longest_gap_seconds).filter(|longest| *longest > 0.0);
     let paused = paused.map(|longest| format!("longest pause {longest:.2} s"));
@@ -274,7 +273,7 @@ mod tests {
     #[test]
     fn what_is_known_is_shown() {
         let text = text_of(&result(&[Some(SECOND / 2), Some(SECOND / 4)], &[], "signals"));
-        for part in ["solo s", "slowdown 2.00", "speedup 0.75", "freezing by signals"] {
+        for part in ["solo s", "unfairness 2.00", "speedup 0.75", "freezing by signals"] {
             assert!(text.contains(part), "{part}: {text}");
         }
     }
@@ -323,7 +322,7 @@ mod tests {
     fn an_impossible_solo_time_is_not_used() {
         let text = text_of(&result(&[Some(SECOND * 2), Some(SECOND / 4)], &[], "signals"));
         assert!(text.contains("The solo time of 'solver' ("), "{text}");
-        for absent in ["0.500", "smallest slowdown", "weighted speedup"] {
+        for absent in ["0.500", "unfairness", "weighted speedup"] {
             assert!(!text.contains(absent), "{absent}: {text}");
         }
         assert!(text.contains("4.000"), "that of cg is possible: {text}");

@@ -132,7 +132,7 @@ pub(super) fn table(advice: &Advice<'_>) -> String {
     }
     let summary = |what: &str, prediction: &Prediction| {
         format!(
-            "{what}: {:.2} s in all, mean turnaround {:.2} s, largest / smallest slowdown {:.2}.",
+            "{what}: {:.2} s in all, mean turnaround {:.2} s, unfairness {:.2}.",
             prediction.total_seconds,
             prediction.mean_turnaround_seconds(),
             prediction.unfairness()
