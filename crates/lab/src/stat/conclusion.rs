@@ -82,16 +82,15 @@ impl ThreadTimes {
         let all = self.running + self.without_cpu + self.sleeping + locks;
         let share = |part: f64| if all > 0.0 { part / all } else { 0.0 };
         let percent = |part: f64| format!("{:.0} %", 100.0 * share(part));
-        let cpus = self.running / place.seconds.max(f64::EPSILON);
-        let used = format!("{name} used {cpus:.2} CPUs");
-        let (delayed, locked) = (share(self.without_cpu), share(locks));
         // Samples miss threads that end soon.
         let really = place.used.unwrap_or_default();
+        let cpus = self.running.max(really) / place.seconds.max(f64::EPSILON);
+        let used = format!("{name} used {cpus:.2} CPUs");
+        let (delayed, locked) = (share(self.without_cpu), share(locks));
         if really > (2.0 * self.running).max(LITTLE * place.seconds) {
             return format!(
-                "{name} used {:.2} CPUs, most of them in threads that ended before their first \
-                 sample: too short to judge.",
-                really / place.seconds
+                "{used}, most of them in threads that ended before their first sample: too short \
+                 to judge."
             );
         }
         if all <= 0.0 {
@@ -248,13 +247,22 @@ mod tests {
     #[test]
     fn nothing_is_claimed_of_threads_that_were_not_sampled() {
         let asleep = ThreadTimes { sleeping: 5.0, running: 0.1, ..ThreadTimes::default() };
-        for (used, is_missed) in [(0.1, false), (4.0, true)] {
+        for (used, is_missed) in [(0.1, false), (4.0, true), (0.15, false)] {
             let (seconds, used) = (5.0, Some(used));
             let place = WatchedMachine { seconds, cpus: 2, has_groups: false, busy: None, used };
             let said = asleep.conclusion("a", &place);
             let missed = "a used 0.80 CPUs, most of them in threads that ended before";
             assert_eq!(said.starts_with(missed), is_missed, "{said}");
         }
+        let busy = ThreadTimes { running: 3.0, ..ThreadTimes::default() };
+        let place = WatchedMachine {
+            seconds: 5.0,
+            cpus: 2,
+            has_groups: false,
+            busy: None,
+            used: Some(4.0),
+        };
+        assert!(busy.conclusion("a", &place).starts_with("a used 0.80 CPUs"));
     }
 
     #[test]
