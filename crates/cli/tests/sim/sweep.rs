@@ -116,6 +116,8 @@ fn a_wrong_sweep_is_refused_before_anything_is_simulated() {
         "quantum=20ms,40ms",
     ]);
     assert!(message.contains("gang") && message.contains("quantum"), "{message}");
+    let message = refused(&["--machine", "core:2", "--sweep", "quantum=x", "--sweep", "foo=1"]);
+    assert!(message.contains("'x'") && message.contains("'foo'"), "{message}");
     let message = refused(&["--policy", "gang", "--sweep", "machine=core:24 gigaherz=2,core:24"]);
     assert!(message.contains("gigaherz=2"), "{message}");
 }

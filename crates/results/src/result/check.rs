@@ -120,6 +120,13 @@ fn program(at: &str, program: &ProgramResult) -> Result<(), Fault> {
     if program.threads == 0 {
         return fault(&field("threads"), "is 0, but a program has at least one".to_owned());
     }
+    let ends = program.completions.iter().map(|completion| completion.exit);
+    for exit in ends.chain(program.exit) {
+        if let Exit::Signal(signal @ (0 | 65..)) = exit {
+            let why = format!("has signal {signal}, but must have one from 1 to 64");
+            return fault(&field("exit"), why);
+        }
+    }
     match (program.exit_status, program.exit.map(Exit::shell_status)) {
         (Some(status), None) => {
             return fault(&field("exit"), format!("is missing, but `exit_status` is {status}"));

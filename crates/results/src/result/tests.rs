@@ -431,6 +431,7 @@ fn impossible_values_are_refused_with_file_and_field() {
         ("/programs/0/timeline/1/0", json!(2.5), "programs[0].timeline[1] begins at 2.5 s, before"),
         ("/programs/0/completions/0/at_seconds", json!(-1.0), "programs[0].completions[0].at_sec"),
         ("/programs/0/exit", Value::Null, "programs[0].exit is missing, but `exit_status` is 0"),
+        ("/programs/0/exit", json!({"signal": 0}), "programs[0].exit has signal 0, but must have"),
         ("/programs/0/exit_status", json!(1), "programs[0].exit_status is 1, but must be 0, as"),
         ("/programs/0/exit_status", Value::Null, "programs[0].exit_status is missing, but must"),
         ("/programs", json!([twin, twin]), "programs[1].name 'cg' is there twice"),

@@ -201,22 +201,22 @@ impl Axis {
 
 /// What is to be varied.
 pub(super) fn axes(args: &RunOptions) -> Result<Vec<Axis>, Failure> {
-    let mut axes: Vec<Axis> = Vec::new();
-    for text in &args.sweep {
-        let axis = Axis::read(text)?;
+    let axes: Vec<Axis> = failure::all(args.sweep.iter().map(|text| Axis::read(text)))?;
+    failure::all(axes.iter().zip(&args.sweep).enumerate().map(|(at, (axis, text))| {
         let name = axis.key.name();
-        if axes.iter().any(|other| other.key == axis.key) {
+        if axes[..at].iter().any(|other| other.key == axis.key) {
             return Err(Failure::Input(format!(
                 "--sweep {text}: {name} has a --sweep already; put all its values into one"
             )));
         }
-        if axis.key.is_given(args) {
-            let message =
-                format!("--sweep {text}: --{name} is given as well; leave one of them out");
-            return Err(Failure::Input(message));
+        match axis.key.is_given(args) {
+            false => Ok(()),
+            true => Err(Failure::Input(format!(
+                "--sweep {text}: --{name} is given as well; leave one of them out"
+            ))),
         }
-        axes.push(axis);
-    }
+    }))
+    .map(drop::<Vec<()>>)?;
     Ok(axes)
 }
 
