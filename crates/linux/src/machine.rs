@@ -23,6 +23,7 @@
 mod attached;
 mod barriers;
 mod config;
+mod confined;
 mod freezes;
 mod guard;
 mod inspect;

@@ -170,3 +170,24 @@ fn gang_programs_get_sessions_only_for_autogroup_shares() {
     let (own, program) = sessions(&hidden);
     assert_eq!(own, program);
 }
+
+/// As two jobs of `mpirun` with one process each have both the first CPU.
+#[test]
+fn programs_that_keep_to_the_same_cpu_are_told_of() {
+    let cpus = cosched_linux::kernel::affinity::get(0).unwrap();
+    let (Some(first), true) = (cpus.iter().next(), cpus.len() > 1) else {
+        return skip("this machine has one CPU");
+    };
+    let place = Place::new();
+    let burns = format!("taskset -c {first} sh -c 'while [ ! -e stop ]; do :; done'");
+    let free = program("free", "threads = 1", "while [ ! -e stop ]; do :; done");
+    let tables = [program("a", "threads = 1", &burns), program("b", "threads = 1", &burns), free];
+    let run = place.run(&tables, "");
+    let says = |name: &str| format!("{name} has bound itself to CPU {first}, as another program");
+    eventually("both messages", || {
+        run.said().contains(&says("a")) && run.said().contains(&says("b"))
+    });
+    place.write("stop", "");
+    assert!(!run.said().contains("free has bound"), "{}", run.said());
+    run.ended().with(0);
+}

@@ -300,6 +300,14 @@ impl Pinning {
         }
     }
 
+    /// Whether the program is bound, or may be.
+    pub(crate) fn is_in_force(&self) -> bool {
+        match self {
+            Pinning::Masks(masks) => masks.last != masks.found,
+            Pinning::Cpuset(_) => true,
+        }
+    }
+
     /// Binds every thread of the program to these CPUs; `None` gives back what was found. If
     /// some thread is not bound, the others are.
     pub(crate) fn bind(

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use cosched_core::{GroupId, Happening, Nanos, ProgramId, Refusal};
 
+use super::confined::{Confined, confined_to};
 use super::program::{ExecutionState, Live};
 use super::{Linux, MachineError};
 use crate::kernel::procfs::ProcState;
@@ -42,6 +43,7 @@ pub(super) struct Inspector {
     groups: Vec<Option<GroupId>>,
     /// The most threads of each slot that were seen at once.
     pub(super) threads: Vec<Option<u32>>,
+    pub(super) confined: Confined,
     /// When to check for file locks that programs wait for, and how long to wait after that.
     locks_at: Nanos,
     locks_pause: Nanos,
@@ -94,6 +96,7 @@ impl Inspector {
             watched: BTreeMap::new(),
             groups: vec![None; slots],
             threads: vec![None; slots],
+            confined: Confined::default(),
             locks_at: Nanos::ZERO,
             locks_pause: LOCKS.0,
         }
@@ -123,6 +126,7 @@ impl Inspector {
 
     pub(super) fn forget(&mut self, id: ProgramId) {
         self.watched.remove(&id);
+        self.confined.saw(id, None);
     }
 
     fn saw_threads(&mut self, id: ProgramId, threads: u32) {
@@ -293,7 +297,8 @@ impl Linux {
     ) -> Result<(), MachineError> {
         let Some(live) = self.live.get(&id) else { return Ok(()) };
         let (dependencies, traced, threads) = self.dependencies_of(live, tables)?;
-        let strays = live.has_strays(&self.proc);
+        let (strays, confined) =
+            (live.has_strays(&self.proc), confined_to(live, &self.proc, &self.cpus));
         self.inspector.saw_threads(id, threads);
         let job = self.job(id);
         let forbidden = dependencies
@@ -317,10 +322,26 @@ impl Linux {
         if strays {
             self.tell_of_strays(id);
         }
+        self.inspector.confined.saw(id, confined);
+        self.tell_of_confined();
         if news {
             self.regroup();
         }
         Ok(())
+    }
+
+    /// Tells of programs that have bound themselves to CPUs that are too few for them.
+    fn tell_of_confined(&mut self) {
+        for (id, cpus) in self.inspector.confined.news(&self.cpus) {
+            let noun = if cpus.len() == 1 { "CPU" } else { "CPUs" };
+            self.note(
+                id,
+                format!(
+                    "has bound itself to {noun} {cpus}, as another program has, while other CPUs \
+                     are free: start them unbound (`mpirun --bind-to none`, OMP_PROC_BIND=false)"
+                ),
+            );
+        }
     }
 
     /// A process is outside of the program's cgroups. To freeze the rest would not pause the

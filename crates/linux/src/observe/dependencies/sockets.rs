@@ -156,8 +156,8 @@ fn is_known_name(name: &str, folder: &Path, pids: &[i32]) -> bool {
 }
 
 /// Whether only its owner may enter the folder of this socket, and the folder is a temporary one,
-/// as mkdtemp(3) makes them, in `TMPDIR`, too. A folder that is gone, as when its program is about to end, is no way
-/// to the socket either.
+/// as mkdtemp(3) makes them, in `TMPDIR`, too. A folder that is gone, as when its program is about
+/// to end, is no way to the socket either.
 fn is_in_own_folder(socket: &Path, process: &Path) -> bool {
     let path = match socket.strip_prefix("/") {
         Ok(below) => process.join("root").join(below),
