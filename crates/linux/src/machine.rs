@@ -281,9 +281,11 @@ impl Linux {
         counted.filter(|(_, n)| *n > 0).collect()
     }
 
-    /// The most threads of each program that were seen at once; `None`: it was not looked at.
-    pub fn threads_seen(&self) -> Vec<Option<u32>> {
-        self.inspector.threads.clone()
+    /// The most threads of each program that were seen at once, and the most processes that
+    /// computed; `None`: it was not looked at.
+    pub fn seen(&self) -> Vec<(Option<u32>, Option<u32>)> {
+        let (threads, processes) = (&self.inspector.threads, &self.inspector.processes);
+        threads.iter().copied().zip(processes.iter().copied()).collect()
     }
 
     /// Ends the run: all original settings are restored.

@@ -24,6 +24,7 @@ pub mod interference;
 pub mod molding;
 pub mod openmetrics;
 pub mod panels;
+mod processes;
 mod report;
 pub mod screen;
 pub mod silence;

@@ -194,6 +194,7 @@ fn program(name: &str, timeline: Vec<TimelineEntry>, end: f64) -> ProgramResult 
         command: vec![name.into()],
         threads: 2,
         threads_seen: None,
+        processes_seen: None,
         molded_from: None,
         molded_solo_seconds: None,
         arrived_seconds: 0.0,

@@ -200,6 +200,9 @@ pub struct ProgramResult {
     /// not looked at, and in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads_seen: Option<u32>,
+    /// The most of its processes that were seen to compute at once, as with its threads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes_seen: Option<u32>,
     /// How many it would have requested, had it not been started with fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub molded_from: Option<u16>,

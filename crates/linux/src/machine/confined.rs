@@ -56,19 +56,24 @@ fn are_crowded(one: &CpuSet, other: &CpuSet, all: &CpuSet) -> bool {
     one.intersects(other) && one.union(other).len() < all.len().min(one.len() + other.len())
 }
 
-/// The CPUs to which a program's computing processes have bound themselves; `None`: they may run
-/// on `all`, or cosched has bound them.
-pub(super) fn confined_to(live: &Live, proc: &Proc, all: &CpuSet) -> Option<CpuSet> {
+/// The processes of a program that compute.
+pub(super) fn computing(live: &Live, proc: &Proc) -> Vec<i32> {
+    let stats = live.tree.members(proc).into_iter().filter_map(|process| process.look(proc));
+    let used: Vec<(i32, u64)> = stats.map(|stat| (stat.pid, stat.utime + stat.stime)).collect();
+    let most = used.iter().map(|(_, ticks)| *ticks).max().unwrap_or_default();
+    let computes = |ticks: u64| ticks >= LITTLE && ticks >= most / 10;
+    used.into_iter().filter(|(_, ticks)| computes(*ticks)).map(|(pid, _)| pid).collect()
+}
+
+/// The CPUs to which these processes of a program have bound themselves; `None`: they may run on
+/// `all`, or cosched has bound them.
+pub(super) fn confined_to(live: &Live, pids: &[i32], proc: &Proc, all: &CpuSet) -> Option<CpuSet> {
     if live.pinning.is_in_force() {
         return None;
     }
-    let stats = live.tree.members(proc).into_iter().filter_map(|process| process.look(proc));
-    let used: Vec<(i32, u64)> = stats.map(|stat| (stat.pid, stat.utime + stat.stime)).collect();
-    let most = used.iter().map(|(_, ticks)| *ticks).max()?;
-    let computes = |ticks: u64| ticks >= LITTLE && ticks >= most / 10;
     let (mut cpus, mut threads) = (CpuSet::default(), 0);
-    for (pid, _) in used.into_iter().filter(|(_, ticks)| computes(*ticks)) {
-        for tid in proc.threads(pid).ok()? {
+    for pid in pids {
+        for tid in proc.threads(*pid).ok()? {
             threads += 1;
             if threads > MOST_THREADS {
                 return None;

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use cosched_core::{GroupId, Happening, Nanos, ProgramId, Refusal};
 
-use super::confined::{Confined, confined_to};
+use super::confined::{Confined, computing, confined_to};
 use super::program::{ExecutionState, Live};
 use super::{Linux, MachineError};
 use crate::kernel::procfs::ProcState;
@@ -43,6 +43,8 @@ pub(super) struct Inspector {
     groups: Vec<Option<GroupId>>,
     /// The most threads of each slot that were seen at once.
     pub(super) threads: Vec<Option<u32>>,
+    /// The most processes of each slot that were seen to compute at once.
+    pub(super) processes: Vec<Option<u32>>,
     pub(super) confined: Confined,
     /// When to check for file locks that programs wait for, and how long to wait after that.
     locks_at: Nanos,
@@ -96,6 +98,7 @@ impl Inspector {
             watched: BTreeMap::new(),
             groups: vec![None; slots],
             threads: vec![None; slots],
+            processes: vec![None; slots],
             confined: Confined::default(),
             locks_at: Nanos::ZERO,
             locks_pause: LOCKS.0,
@@ -132,6 +135,11 @@ impl Inspector {
     fn saw_threads(&mut self, id: ProgramId, threads: u32) {
         let most = &mut self.threads[usize::from(id.slot)];
         *most = (*most).max(Some(threads).filter(|threads| *threads > 0));
+    }
+
+    fn saw_processes(&mut self, id: ProgramId, computing: usize) {
+        let most = &mut self.processes[usize::from(id.slot)];
+        *most = (*most).max(u32::try_from(computing).ok().filter(|computing| *computing > 0));
     }
 
     fn counts_threads(&mut self, id: ProgramId, now: Nanos) -> bool {
@@ -283,6 +291,8 @@ impl Linux {
             let others = members.filter(|process| Some(*process) != live.tree.main);
             let of_others = others.filter_map(|process| process.look(&self.proc));
             threads += of_others.map(|stat| stat.threads).sum::<u32>();
+            let computing = computing(live, &self.proc);
+            self.inspector.saw_processes(live.id, computing.len());
         } else if self.inspector.threads[usize::from(live.id.slot)].is_none() {
             // That of the first process alone is no figure for the program.
             return;
@@ -297,9 +307,10 @@ impl Linux {
     ) -> Result<(), MachineError> {
         let Some(live) = self.live.get(&id) else { return Ok(()) };
         let (dependencies, traced, threads) = self.dependencies_of(live, tables)?;
-        let (strays, confined) =
-            (live.has_strays(&self.proc), confined_to(live, &self.proc, &self.cpus));
+        let (strays, pids) = (live.has_strays(&self.proc), computing(live, &self.proc));
+        let confined = confined_to(live, &pids, &self.proc, &self.cpus);
         self.inspector.saw_threads(id, threads);
+        self.inspector.saw_processes(id, pids.len());
         let job = self.job(id);
         let forbidden = dependencies
             .forbid_freezing()

@@ -26,7 +26,7 @@ use super::turns::ProgramTurns;
 use crate::disturbance;
 use crate::history::{Activity, History, Phase, PlannedQuantum, Sent, nanos};
 use crate::interference::Interference;
-use crate::{after, detached, molding, silence, spent, words};
+use crate::{after, detached, molding, processes, silence, spent, words};
 
 /// Where the time of a run went.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -457,6 +457,7 @@ fn in_words(
     lines.extend(detached::in_words(run, slot));
     lines.extend(after::in_words(program));
     lines.extend(molding::in_words(program));
+    lines.extend(processes::in_words(program));
     lines.extend(slices::in_words(story, program));
     lines.extend(thread_limits::in_words(&story.thread_limits));
     lines.extend(barrier_stats::in_words(program));

@@ -177,6 +177,7 @@ fn program(
         command: context.command.clone(),
         threads: context.threads,
         threads_seen: None,
+        processes_seen: None,
         molded_from: context.molded.map(|molded| molded.requested),
         molded_solo_seconds: times.turnaround.and(times.molded_solo).map(seconds),
         arrived_seconds: seconds(outcome.arrived),

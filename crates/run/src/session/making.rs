@@ -260,7 +260,7 @@ impl Session {
         let own_cpu_seconds = own_cpu_seconds() - cpu_before;
         let load = load.and_then(|load| load.so_far());
         let left = machine.left_running();
-        let threads_seen = machine.threads_seen();
+        let seen = machine.seen();
         let lacks = machine.lacks_states().map(ToString::to_string);
         let restored = machine.close().map_err(Failure::broken)?;
         drop(folders);
@@ -284,8 +284,8 @@ impl Session {
         }
         let mut result = RunResult::new(&outcome, &context);
         result.solo_runs = request.extras.solo_runs;
-        for (program, seen) in result.programs.iter_mut().zip(threads_seen) {
-            program.threads_seen = seen;
+        for (program, seen) in result.programs.iter_mut().zip(seen) {
+            (program.threads_seen, program.processes_seen) = seen;
         }
         if let Some(load) = load {
             load::tell(load, own_cpu_seconds, &mut result);

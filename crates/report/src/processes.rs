@@ -1,0 +1,45 @@
+//! Programs of several processes that compute.
+
+use cosched_results::result::{ProgramResult, RunResult};
+
+/// How many processes of a program were seen to compute at once, if several were.
+fn several(program: &ProgramResult) -> Option<u32> {
+    program.processes_seen.filter(|processes| *processes > 1)
+}
+
+/// What is said of a program.
+pub(crate) fn in_words(program: &ProgramResult) -> Option<String> {
+    let processes = several(program)?;
+    let threads = program.threads_seen.filter(|threads| *threads > processes);
+    let threads = threads.map_or(String::new(), |threads| {
+        format!("; all its processes had {threads} threads at most")
+    });
+    Some(format!("Up to {processes} of its processes computed at once{threads}."))
+}
+
+/// The programs and their numbers.
+pub(crate) fn named(run: &RunResult) -> Option<String> {
+    let named = run.programs.iter();
+    let named = named.filter_map(|program| Some(format!("{} {}", program.name, several(program)?)));
+    let named: Vec<String> = named.collect();
+    (!named.is_empty()).then(|| named.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testkit;
+
+    #[test]
+    fn several_processes_are_told_and_one_is_not() {
+        let mut run = testkit::gang();
+        assert_eq!((in_words(&run.programs[0]), named(&run)), (None, None));
+        run.programs[0].processes_seen = Some(1);
+        assert_eq!((in_words(&run.programs[0]), named(&run)), (None, None));
+        (run.programs[0].processes_seen, run.programs[0].threads_seen) = (Some(4), Some(20));
+        let expected = "Up to 4 of its processes computed at once; all its processes had 20 \
+                        threads at most.";
+        assert_eq!(in_words(&run.programs[0]).as_deref(), Some(expected));
+        assert_eq!(named(&run), Some(format!("{} 4", run.programs[0].name)));
+    }
+}
