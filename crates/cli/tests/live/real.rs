@@ -119,6 +119,39 @@ fn pools_of_python_may_be_paused_however_they_start() {
     }
 }
 
+/// Compilers wait for files, and for none of their siblings.
+#[test]
+fn builds_side_by_side_make_all_their_files() {
+    if python().is_none() {
+        return;
+    }
+    let place = Place::new();
+    let makefile = "all: $(patsubst %.c,%.o,$(wildcard *.c))\n";
+    for options in ["--policy linux", "--policy turns"] {
+        let tables: Vec<String> = ["one", "two", "three"]
+            .map(|name| {
+                let folder = place.path(name);
+                let _ = std::fs::remove_dir_all(&folder);
+                std::fs::create_dir(&folder).unwrap();
+                std::fs::write(folder.join("Makefile"), makefile).unwrap();
+                for i in 0..24 {
+                    let source =
+                        format!("#include <stdio.h>\nint f{i}(int x) {{ return x + {i}; }}\n");
+                    std::fs::write(folder.join(format!("f{i}.c")), source).unwrap();
+                }
+                program(name, "", &format!("make -s -j -C {name} CFLAGS=-O2"))
+            })
+            .into();
+        timed(&place, options, &tables, options);
+        for name in ["one", "two", "three"] {
+            let made = std::fs::read_dir(place.path(name)).unwrap();
+            let made =
+                made.filter(|file| file.as_ref().unwrap().path().extension() == Some("o".as_ref()));
+            assert_eq!(made.count(), 24, "{options} {name}");
+        }
+    }
+}
+
 /// The ranks of a job spin while they wait, and `mpirun` listens for them.
 #[test]
 fn two_mpi_jobs_have_their_turns() {
