@@ -99,10 +99,9 @@ fn changes(result: &RunResult) -> String {
 fn workload(processes: &[Process], proc: &Proc) -> Result<Workload, Failure> {
     let here = std::env::current_dir().unwrap_or_else(|_| "/".into());
     let name = |process: &Process| {
+        // Outputs go to files of its name, which the process may choose freely.
         let name = proc.name(process.pid).unwrap_or_default();
-        let name: String =
-            name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-        format!("{name}-{}", process.pid)
+        format!("{}-{}", name.replace(|c: char| c == '/' || c.is_control(), "_"), process.pid)
     };
     let commands = processes.iter().map(|process| {
         let words = proc.command_line(process.pid).unwrap_or_default();

@@ -2,6 +2,7 @@
 //! original settings back, and run on.
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use cosched_linux::kernel::procfs::Proc;
@@ -101,12 +102,18 @@ fn attach_ends_with_its_program_of_unknown_status() {
 #[test]
 fn attach_says_at_its_end_that_nothing_was_changed() {
     let place = Place::new();
-    let mut cat = std::process::Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
-    let cosched = place.cosched(&["attach", "--policy", "linux", &cat.id().to_string()]);
+    // Its name is longer than the kernel keeps.
+    place.write("my-tool.x y:z+more", "#!/bin/sh\nread line\n");
+    let tool = place.path("my-tool.x y:z+more");
+    std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut tool = std::process::Command::new(tool).stdin(Stdio::piped()).spawn().unwrap();
+    let cosched = place.cosched(&["attach", "--policy", "linux", &tool.id().to_string()]);
     eventually("the attachment", || place.has_noted("main"));
-    drop(cat.stdin.take());
-    cat.wait().unwrap();
-    let ended = cosched.ended().with(0);
+    drop(tool.stdin.take());
+    tool.wait().unwrap();
+    let name = format!("my-tool.x y:z+m-{}", tool.id());
+    let ended = cosched.ended().with(0).saying(&[&format!("attaching to {name};")]);
+    assert!(ended.stdout.contains(&name), "{}", ended.stdout);
     assert!(ended.stdout.contains("Nothing was changed"), "{}", ended.stdout);
 }
 
