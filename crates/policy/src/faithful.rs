@@ -58,6 +58,8 @@ pub use reasons::{FaithfulReason, at_locks};
 
 /// How far the scaling factor may move before a new slice is chosen: the width of a row of table I.
 pub const RANGE: f64 = Params::DEFAULT.range;
+/// Above this scaling factor a program hardly waits for locks or memory: nothing can be gained.
+pub const NOTHING_TO_WIN: f64 = Params::DEFAULT.nothing_to_win;
 
 /// The measurements for the scaling factor.
 const MEASURES: [Measure; 3] = [Measure::LockWait, Measure::CpuTime, Measure::Counters];

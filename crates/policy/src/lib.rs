@@ -61,7 +61,7 @@ pub use common::goal::Goal;
 pub use constant::Param;
 pub use descriptor::{Descriptor, Gangs, Learns, Need, OptionGroup, RoundLength};
 pub use fair_progress::FairOptions;
-pub use faithful::{FaithfulOptions, Quanta, QuantaError, RANGE, at_locks};
+pub use faithful::{FaithfulOptions, NOTHING_TO_WIN, Quanta, QuantaError, RANGE, at_locks};
 pub use gangs::bandwidth::{Slowdowns, SlowdownsError};
 pub use gangs::by_weight::binds_by_weight;
 pub use gangs::placement::{Placement, place};

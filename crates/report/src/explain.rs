@@ -21,7 +21,7 @@ mod turns;
 
 pub use choices::Choice;
 pub use moment::{Moment, ProgramMoment, QuantumMoment};
-pub use slices::{SliceChoice, TriedActuator};
+pub use slices::{SliceChoice, TriedActuator, unset, why_unset};
 pub use story::{CoRunner, LongestWait, Misfortune, ProgramStory, Story, WaitReason};
 pub use thread_limits::ThreadLimit;
 pub(crate) use thread_limits::thread_limits;

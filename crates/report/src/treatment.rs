@@ -48,6 +48,13 @@ pub(crate) fn changes(run: &RunResult, slot: usize) -> Vec<TreatmentChange> {
     changes
 }
 
+/// Whether slices were chosen, and the program had its original settings all the same, always.
+pub(crate) fn is_original(run: &RunResult, slot: usize) -> bool {
+    let changes = changes(run, slot);
+    let is_original = |now: Treatment| now.in_force == Some(Actuator::None) && now.tried.is_none();
+    !changes.is_empty() && changes.iter().all(|change| is_original(change.now))
+}
+
 /// The change of which a recorded reason tells.
 fn scheduling(why: &Why) -> Option<SchedulingChange> {
     let starts = || why.read() == Some(SharedReason::LeftToKernel);

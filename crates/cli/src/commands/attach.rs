@@ -13,7 +13,7 @@ use cosched_linux::process::tree::{Process, Tree};
 use cosched_linux::safety::attachable::attachable;
 use cosched_linux::safety::undo::{self, Held};
 use cosched_policy::reasons::SharedReason;
-use cosched_report::words;
+use cosched_report::{explain, words};
 use cosched_results::result::{DecisionResult, RunResult};
 use cosched_workload::Workload;
 
@@ -83,10 +83,18 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
 /// What was done to the processes. What could not be restored is
 /// reported separately.
 fn changes(result: &RunResult) -> String {
+    let kept: Vec<bool> =
+        (0..result.programs.len()).map(|slot| explain::why_unset(result, slot).is_some()).collect();
     let changes = |decision: &&DecisionResult| {
-        decision.reasons.iter().any(|reason| reason.why.read() != Some(SharedReason::LeftToKernel))
+        decision.reasons.iter().any(|reason| {
+            let is_kept = reason.program.is_some_and(|program| kept[usize::from(program.slot)]);
+            !is_kept && reason.why.read() != Some(SharedReason::LeftToKernel)
+        })
     };
     match result.decisions.iter().filter(changes).count() {
+        0 if kept.contains(&true) => {
+            format!("Nothing was changed. {}", explain::unset(result).join(" "))
+        }
         0 => "Nothing was changed: the policy saw no reason.".to_owned(),
         times => format!(
             "The policy decided {} how threads run; every setting is restored.",

@@ -4,9 +4,12 @@
 //! The policy gives its figures with every slice. A program with changing figures may have
 //! hundreds of slices. The sentences then have the first and the last ones; the data have all.
 
+use std::collections::BTreeMap;
+
 use cosched_core::{Actuator, Why};
+use cosched_policy::NOTHING_TO_WIN;
 use cosched_policy::reasons::FaithfulReason;
-use cosched_results::result::{ProgramResult, RunResult};
+use cosched_results::result::RunResult;
 use serde::Serialize;
 
 use super::story::ProgramStory;
@@ -92,20 +95,58 @@ pub(super) fn recalled(result: &RunResult, slot: usize) -> Option<Actuator> {
     })
 }
 
-pub(super) fn in_words(story: &ProgramStory, program: &ProgramResult) -> Vec<String> {
-    let (choices, trials) = (&story.slices, &story.trials);
+/// That no slice was set although some were chosen, and why, for each reason with its programs.
+/// Empty where something was changed for every program that slices were chosen for.
+pub fn unset(result: &RunResult) -> Vec<String> {
+    let mut programs: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (slot, program) in result.programs.iter().enumerate() {
+        let why = why_unset(result, slot);
+        why.into_iter().for_each(|why| programs.entry(why).or_default().push(program.name.clone()));
+    }
+    let sentence = |(why, names): (&str, Vec<String>)| {
+        format!("No time slice was set for {}: {why}.", words::list(&names))
+    };
+    programs.into_iter().map(sentence).collect()
+}
+
+/// Why a program with chosen slices always had its original settings; `None`: it had not.
+pub fn why_unset(result: &RunResult, slot: usize) -> Option<&'static str> {
+    if !treatment::is_original(result, slot) {
+        return None;
+    }
+    let factor = |choice: &SliceChoice| {
+        1.0 - choice.lock_contention.max(choice.miss_ratio.unwrap_or_default())
+    };
+    let hardly_waits = choices(result, slot).iter().all(|choice| factor(choice) > NOTHING_TO_WIN);
+    Some(match recalled(result, slot) {
+        _ if hardly_waits => "threads that hardly wait for locks or memory gain nothing by one",
+        Some(_) => "no other way to schedule threads helped in earlier trials",
+        None => "no other way to schedule threads was tried",
+    })
+}
+
+pub(super) fn in_words(story: &ProgramStory, run: &RunResult, slot: usize) -> Vec<String> {
+    let (choices, trials, program) = (&story.slices, &story.trials, &run.programs[slot]);
     let Some(first) = choices.first() else { return Vec::new() };
     let before = nanos(first.from_seconds - program.started_seconds.unwrap_or(0.0));
-    let mut lines = vec![format!(
-        "After {}, time slices were chosen to suit its waits at locks and its cache misses:",
-        words::span(before)
-    )];
+    let why_unset = why_unset(run, slot);
+    let chosen = match why_unset {
+        Some(_) => "its waits at locks and its cache misses were known. Slices that suit them",
+        None => "time slices were chosen to suit its waits at locks and its cache misses",
+    };
+    let mut lines = vec![format!("After {}, {chosen}:", words::span(before))];
     let slice = |choice: &SliceChoice| {
         let from = words::instant(nanos(choice.from_seconds));
         let why = words::at_locks(choice.lock_contention, choice.miss_ratio, choice.profiled);
         format!("  from {from}: {} ({why}).", words::span(nanos(choice.slice_seconds)))
     };
     lines.extend(abridged(choices, slice));
+    if let Some(why) = why_unset {
+        lines.push(format!(
+            "None of them was set, and its threads kept their original settings: {why}."
+        ));
+        return lines;
+    }
     lines.extend(story.recalled.map(|actuator| {
         match actuator {
             Actuator::None => {
@@ -117,7 +158,7 @@ pub(super) fn in_words(story: &ProgramStory, program: &ProgramResult) -> Vec<Str
     }));
     if trials.is_empty() {
         lines.extend(story.scheduled.map(|actuator| match actuator {
-            Actuator::None => "Its threads kept their original scheduling settings.".to_owned(),
+            Actuator::None => "No trial of another way to schedule its threads ended.".to_owned(),
             actuator => format!("Its threads were scheduled by {actuator}, without trials."),
         }));
         return lines;

@@ -192,6 +192,7 @@ fn sentences(history: &History<'_>) -> Vec<String> {
     lines.extend(shares(result));
     lines.extend(left_to_linux::sentence(history));
     lines.extend(choices::in_words(result, history.end()));
+    lines.extend(slices::unset(result));
     lines.extend(molding::sentences([result]));
     lines.extend(spread::sentence(result));
     lines.extend(quanta(history));
@@ -458,7 +459,7 @@ fn in_words(
     lines.extend(after::in_words(program));
     lines.extend(molding::in_words(program));
     lines.extend(processes::in_words(program));
-    lines.extend(slices::in_words(story, program));
+    lines.extend(slices::in_words(story, run, slot));
     lines.extend(thread_limits::in_words(&story.thread_limits));
     lines.extend(barrier_stats::in_words(program));
     lines.extend(silence::in_words(program));

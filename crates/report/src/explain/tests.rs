@@ -432,8 +432,21 @@ fn trials_have_their_results() {
     assert_eq!((explained.trials[1].kept, explained.trials[1].pause_seconds), (false, Some(10.0)));
     let other = Story::of(&testkit::faithful(), Some(1)).programs.remove(0);
     let last = other.sentences.last().unwrap();
-    assert_eq!(last, "Its threads kept their original scheduling settings.");
+    let kept = "None of them was set, and its threads kept their original settings: ";
+    assert_eq!(*last, format!("{kept}no other way to schedule threads was tried."));
     assert!(other.trials.is_empty() && other.scheduled == Some(Actuator::None));
+    let run = Story::of(&testkit::faithful(), None).sentences;
+    let unset = "No time slice was set for b: no other way to schedule threads was tried.";
+    assert!(run.contains(&unset.to_owned()), "{run:?}");
+    let mut computes = testkit::faithful();
+    let (slice, lock_contention) = (ms(10), 0.02);
+    let (miss_ratio, profiled) = (None, false);
+    let slice = FaithfulReason::Slice { slice, lock_contention, miss_ratio, profiled };
+    computes.decisions[1].reasons[3].why = slice.into();
+    let why = super::unset(&computes).remove(0);
+    assert!(
+        why.ends_with("for b: threads that hardly wait for locks or memory gain nothing by one.")
+    );
 }
 
 #[test]

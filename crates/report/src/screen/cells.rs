@@ -1,7 +1,7 @@
 //! The words and figures of a frame, each fitted to its column.
 
 use cosched_core::format::count;
-use cosched_core::{Exit, Why};
+use cosched_core::{Actuator, Exit, Why};
 use cosched_policy::reasons::SharedReason;
 use cosched_results::live::{BusyProcess, LiveState, Snapshot, Standing};
 use cosched_workload::escaped;
@@ -66,7 +66,7 @@ const COLUMNS: [ScreenColumn; COUNT] = [
     right("SLEPT", 5, "share of the waits at these barriers that ended asleep, if there is room"),
     right("TURNS", 6, "how many turns it had"),
     right("LOCK", 5, "share of its threads' time at locks, if the policy uses it"),
-    right("SLICE", 6, "time slice chosen for that share; LOCK and SLICE replace GANG and TURNS"),
+    right("SLICE", 6, "time slice set for that share; LOCK and SLICE replace GANG and TURNS"),
     right("MOVED", 6, "how often a thread was moved to another group of CPUs; replaces SLICE"),
     right("PROGR s", 7, "solo time of the work that it has done, weighted; replaces GANG"),
     right("SLOWED", 6, "slowdown since its arrival: time / solo time; replaces TURNS"),
@@ -181,6 +181,9 @@ fn cells(now: &Snapshot, program: &Standing, rates: Rates) -> [String; COUNT] {
     let known = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
     let alive = program.state != LiveState::Ended;
     let (slice, shuffled) = (program.slice.filter(|_| alive), program.shuffled.filter(|_| alive));
+    // The guard may not set what was chosen.
+    let slice =
+        slice.filter(|_| program.tried.is_some() || program.actuator != Some(Actuator::None));
     let at_locks = program.lock_contention().filter(|_| alive);
     let forward = program.forward.filter(|_| alive);
     [
