@@ -17,3 +17,11 @@ pub mod signals;
 pub mod streams;
 pub mod topology;
 pub mod writers;
+
+/// A thread in messages; 0 is the caller.
+pub(crate) fn thread_in_words(tid: i32) -> String {
+    match tid {
+        0 => "one of its own threads".to_owned(),
+        tid => format!("thread {tid}"),
+    }
+}

@@ -14,6 +14,8 @@ use rustix::thread;
 
 pub use seen::VisibleMask;
 
+use super::thread_in_words;
+
 /// Why a thread's CPUs could not be read or set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AffinityError {
@@ -35,7 +37,7 @@ pub enum AffinityError {
     #[error("this kernel has more than the {MAX_CPUS} CPUs that cosched supports")]
     TooManyCpus,
     /// Another error.
-    #[error("cannot {action} the CPUs of thread {tid}: {errno}")]
+    #[error("cannot {action} the CPUs of {}: {errno}", thread_in_words(*tid))]
     Other {
         /// What was tried, as a verb.
         action: &'static str,

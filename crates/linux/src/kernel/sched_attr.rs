@@ -14,6 +14,8 @@ use cosched_core::Nanos;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use super::thread_in_words;
+
 /// The shortest slice that the kernel grants.
 pub const SHORTEST_SLICE: Nanos = Nanos::from_micros(100);
 /// The longest slice that the kernel grants.
@@ -166,14 +168,10 @@ pub enum SchedError {
     #[error("thread {0} has ended")]
     Gone(i32),
     /// Permission to change the thread with this number is missing.
-    #[error(
-        "not permitted to change the scheduling of thread {0}: it belongs to another user, or \
-         its priority would rise, which takes CAP_SYS_NICE or a larger RLIMIT_NICE or \
-         RLIMIT_RTPRIO"
-    )]
+    #[error("not permitted: {}", not_permitted(*.0))]
     NotPermitted(i32),
     /// Another error.
-    #[error("cannot {action} the scheduling of thread {tid}: {errno}")]
+    #[error("cannot {action} the scheduling of {}: {errno}", thread_in_words(*tid))]
     Other {
         /// What was tried, as a verb.
         action: &'static str,
@@ -182,6 +180,18 @@ pub enum SchedError {
         /// The system's error.
         errno: Errno,
     },
+}
+
+/// What was not permitted; thread 0 is the caller, which belongs to no other user.
+fn not_permitted(tid: i32) -> String {
+    let rise = "takes CAP_SYS_NICE or a larger RLIMIT_NICE or RLIMIT_RTPRIO";
+    match tid {
+        0 => format!("raising the priority of a thread {rise}"),
+        tid => format!(
+            "changing the scheduling of thread {tid}, which belongs to another user or would get a \
+             higher priority ({rise})"
+        ),
+    }
 }
 
 const SIZE: u32 = size_of::<libc::sched_attr>() as u32;
@@ -289,6 +299,16 @@ fn check(action: &'static str, tid: i32, result: libc::c_long) -> Result<(), Sch
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_do_not_name_a_thread_zero() {
+        let (action, errno) = ("read", Errno::INVAL);
+        for error in [SchedError::NotPermitted(0), SchedError::Other { action, tid: 0, errno }] {
+            let text = error.to_string();
+            assert!(!text.contains("thread 0") && !text.contains("another user"), "{text}");
+        }
+        assert!(SchedError::NotPermitted(7).to_string().contains("thread 7, which belongs to"));
+    }
 
     /// Whether the test can go on; prints a message if not.
     fn slices_are_here() -> bool {
