@@ -14,6 +14,8 @@ mod observing;
 mod scheduling;
 pub mod usable;
 
+pub use scheduling::{real_time, slices};
+
 use std::fmt;
 
 use serde::Serialize;

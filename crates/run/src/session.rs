@@ -4,6 +4,7 @@
 //! A [`Request`] says what is to be run and how. A [`Session`] is this machine, or one that is not
 //! there: it knows what programs need of it, makes runs, and tells of them.
 
+mod actuators;
 mod barriers;
 mod by_weight;
 mod crowding;

@@ -41,6 +41,24 @@ fn without_privileges_every_policy_works_by_signals() {
 }
 
 #[test]
+fn actuators_without_a_right_are_told_before_the_start() {
+    let (place, unlimited) = (Place::of(User::ordinary()), rustix::process::Resource::Rtprio);
+    if rustix::process::getrlimit(unlimited).current != Some(0) {
+        return skip("this user may have real-time threads");
+    }
+    for command in ["run", "exec"] {
+        let start = |actuators: &str| {
+            let how = ["--policy", "faithful", "--actuators", actuators, "--", "true"];
+            place.cosched(&[&[command][..], &how].concat()).ended()
+        };
+        let why = ["--actuators: round-robin is not possible here", "`cosched doctor`"];
+        start("round-robin").with(2).saying(&why);
+        start("round-robin,batch").with(0).saying(&why);
+        assert!(!start("batch").with(0).stderr.contains("round-robin"));
+    }
+}
+
+#[test]
 fn without_privileges_the_freezer_is_signals() {
     if matches!(User::ordinary(), User::Caller) {
         return skip("the caller may have been given a cgroup");

@@ -6,7 +6,7 @@ use cosched_core::{
     Aspect, Event, Exit, Happening, Measure, Nanos, ProgramId, Refusal, Settings, Signal, ThreadId,
     ThreadRule, Turn, Usage,
 };
-use rustix::process::Signal as Raw;
+use rustix::process::{Signal as Raw, geteuid};
 
 use super::names::Named;
 use super::orphans::note_strays;
@@ -20,6 +20,7 @@ use crate::kernel::signals;
 use crate::observe::counters::{Counters, Events};
 use crate::process::helper::HelperError;
 use crate::process::launch::{LaunchError, OutputTo, Spec};
+use crate::process::tree::Process;
 use crate::safety::undo::Record;
 
 impl Linux {
@@ -294,7 +295,11 @@ impl Linux {
             self.tell(Happening::Refused(live.id, aspect, why));
             if !live.lacks.contains(&(aspect, why)) {
                 live.lacks.push((aspect, why));
-                self.note(live.id, lack(why));
+                let own = geteuid().as_raw();
+                let is_of_another =
+                    |one: &Process| self.proc.user(one.pid).is_some_and(|user| user != own);
+                let of_another = live.tree.members(&self.proc).iter().any(is_of_another);
+                self.note(live.id, lack(why, of_another));
             }
         }
         Ok(())
@@ -332,12 +337,16 @@ impl Linux {
 }
 
 /// What is told the first time that some thread's scheduling is not as requested.
-fn lack(why: Refusal) -> &'static str {
+fn lack(why: Refusal, of_another: bool) -> &'static str {
     match why {
         Refusal::RealTime => "has threads in a real-time class: they are left as they are",
+        Refusal::NotPermitted if of_another => {
+            "has threads that belong to another user, which only root may schedule; they stay as \
+             they are"
+        }
         Refusal::NotPermitted => {
-            "has threads with a scheduling that may not be changed (they belong to another user, \
-             or it takes CAP_SYS_NICE); they stay as they are"
+            "has threads that stay as they are: this user may not raise priorities, which takes \
+             CAP_SYS_NICE (`cosched doctor` names a remedy)"
         }
         Refusal::OutOfRange => {
             "gets the nearest slice that the kernel grants, 0.1 to 100 ms, where a longer or \

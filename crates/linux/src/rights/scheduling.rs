@@ -14,7 +14,8 @@ pub(super) fn affinity() -> Right {
     tried(Ability::Affinity, cpus.map(|cpus| format!("CPUs {cpus}")), None)
 }
 
-pub(super) fn slices() -> Right {
+/// Whether threads can have slices of their own.
+pub fn slices() -> Right {
     let remedy = Some("Linux 6.12 or newer");
     match default_slice() {
         Ok(Some(slice)) => {
@@ -35,7 +36,8 @@ pub(super) fn negative_nice() -> Right {
     tried(Ability::NegativeNice, granted, Some(GRANT_CAPABILITIES))
 }
 
-pub(super) fn real_time() -> Right {
+/// Whether threads may get a real-time class.
+pub fn real_time() -> Right {
     let granted = on_scratch_thread(|| {
         let plain = sched_attr::get(0)?.in_default_class();
         let policy = SchedPolicy::RoundRobin;

@@ -34,7 +34,7 @@ use super::molding::Molded;
 use super::pauses::Pauses;
 use super::request::{Origins, Ran, Request};
 use super::sources::{self, ProgressSource};
-use super::{barriers, streams};
+use super::{actuators, barriers, streams};
 use crate::how::How;
 use crate::how::check::unused_weights;
 use crate::live::ShownRun;
@@ -48,6 +48,8 @@ pub struct Checked {
     planned: Planned,
     /// The programs that are started with fewer threads.
     molded: Option<Molded>,
+    /// What is said of actuators that do not work here.
+    lacks_actuators: Option<String>,
     /// How each program waits at barriers.
     barriers: Vec<BarrierMode>,
     jobs: Vec<Job>,
@@ -82,13 +84,18 @@ impl Session {
     /// When something is wrong.
     pub fn check(&self, request: &Request<'_>) -> Result<Checked, Failure> {
         let own = both(check_optimal(request), sources::check_peak(request));
+        let own = both(own, actuators::usable(request)).map(|(_, usable)| usable);
         let peak = self.memory_peak(request);
-        let how = peak.as_ref().map(|peak| {
-            let mut how = request.how.clone();
+        let mut how = request.how.clone();
+        if let Some(peak) = &peak {
             how.policy.fair.usual_peak = Some(peak.lines_per_microsecond());
-            how
-        });
-        let request = &Request { how: how.as_ref().unwrap_or(request.how), ..*request };
+        }
+        let mut lacks_actuators = None;
+        if let Ok(Some((usable, lacks))) = &own {
+            how.measure.actuators = Some(usable.clone());
+            lacks_actuators = Some(lacks.clone());
+        }
+        let request = &Request { how: &how, ..*request };
         let molded = self.molded(request);
         let request = &Molded::instead(molded.as_ref(), request);
         let programs = &request.workload.programs;
@@ -104,7 +111,18 @@ impl Session {
         let folder = request.out.map(open).transpose()?;
         let outputs = jobs.iter_mut().flat_map(|job| [&mut job.stdout, &mut job.stderr]);
         let folders = streams::hold_folders(outputs, request.out.zip(folder.as_ref()))?;
-        Ok(Checked { planned, molded, barriers, jobs, sources, peak, replaced, folder, folders })
+        Ok(Checked {
+            planned,
+            molded,
+            lacks_actuators,
+            barriers,
+            jobs,
+            sources,
+            peak,
+            replaced,
+            folder,
+            folders,
+        })
     }
 
     /// The memory bandwidth, as it was measured. `None` unless the policy requests it, no option
@@ -151,8 +169,18 @@ impl Session {
         checked: Checked,
         mut live: Option<&mut ShownRun>,
     ) -> Result<Ran, Failure> {
-        let Checked { planned, molded, barriers, jobs, sources, peak, replaced, folder, folders } =
-            checked;
+        let Checked {
+            planned,
+            molded,
+            lacks_actuators,
+            barriers,
+            jobs,
+            sources,
+            peak,
+            replaced,
+            folder,
+            folders,
+        } = checked;
         // Held to the end of the run.
         let _replaced = replaced;
         let Planned { threads, mut policy, without_weights } = planned;
@@ -167,6 +195,9 @@ impl Session {
                 talk.detail(format_args!("{molded}"));
             } else if let Some(lack) = self.cannot_mold(request) {
                 talk.tell(format_args!("{lack}"));
+            }
+            if let Some(lacks) = lacks_actuators {
+                talk.tell(format_args!("{lacks}"));
             }
             if let Some(foreign) = Session::foreign_table(THIS, request) {
                 talk.tell(format_args!("{foreign}"));
