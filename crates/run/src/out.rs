@@ -241,13 +241,13 @@ pub fn check_free(out: &Path, workload: &Workload) -> Result<(), Failure> {
     match left(out, workload).first() {
         None => Ok(()),
         Some(file) if *file == result(out) => {
-            let what = "it already holds a run; choose another folder, or add --force, with which \
-                        `cosched run` replaces a run";
+            let what = "it already holds a run; choose another folder, or move the run away (only \
+                        `cosched run` replaces it, with --force)";
             Err(refused(out, what))
         }
         Some(file) if file.ends_with(mark::NAME) => {
-            let what = "a run is in progress there, or was killed; choose another folder, or \
-                        replace what a killed one left with `cosched run --force`";
+            let what = "a run is in progress there, or was killed; choose another folder, or move \
+                        away what a killed one left (only `cosched run` replaces it, with --force)";
             Err(refused(out, what))
         }
         Some(file) => Err(refused(

@@ -187,6 +187,15 @@ fn bad_commands_and_policies_that_freeze_are_refused() {
 }
 
 #[test]
+fn no_option_of_run_is_advised_for_a_taken_folder() {
+    let place = Place::new();
+    let again = || place.cosched(&["exec", "--out", "out", "--", "true"]).ended();
+    again().with(0);
+    let ended = again().with(2).saying(&["move the run away (only `cosched run` replaces it"]);
+    assert!(!ended.stderr.contains("add --force"), "{}", ended.stderr);
+}
+
+#[test]
 fn relearning_is_refused_where_nothing_is_measured() {
     let place = Place::new();
     for command in ["run", "exec"] {
