@@ -120,14 +120,14 @@ pub fn clause(run: &RunResult) -> String {
 pub fn verdict(run: &RunResult) -> String {
     let simulated = if run.machine.is_simulated() { "simulated " } else { "" };
     let (one, many) = (format!("{simulated}program"), format!("{simulated}programs"));
+    let programs = words::count(run.programs.len(), &one, &many);
+    // Programs may have ended before, or go on.
+    let (what, until) = match &run.interrupted_by {
+        None => (programs, String::new()),
+        Some(signal) => (format!("A run of {programs}"), format!(", until {signal} ended it")),
+    };
     format!(
-        "{} {} {} on {} under {}{}{}.",
-        words::count(run.programs.len(), &one, &many),
-        match (run.interrupted_by.is_some(), run.programs.len()) {
-            (false, _) => "took",
-            (true, 1) => "was interrupted after",
-            (true, _) => "were interrupted after",
-        },
+        "{what} took {} on {} under {}{}{until}{}.",
         words::span(nanos(run.total_seconds)),
         words::count(run.machine.cpus, "CPU", "CPUs"),
         run.policy_in_words(),
@@ -251,7 +251,8 @@ mod tests {
         one.programs.truncate(1);
         assert_eq!(verdict(&one), "1 program took 600 ms on 2 CPUs under linux.");
         one.interrupted_by = Some("SIGINT".into());
-        assert!(verdict(&one).starts_with("1 program was interrupted after 600 ms"));
+        let until = "A run of 1 program took 600 ms on 2 CPUs under linux, until SIGINT ended it.";
+        assert_eq!(verdict(&one), until);
     }
 
     /// No program seems to be there before the kept part of a long run.

@@ -119,7 +119,7 @@ pub fn why_unset(result: &RunResult, slot: usize) -> Option<&'static str> {
     };
     let hardly_waits = choices(result, slot).iter().all(|choice| factor(choice) > NOTHING_TO_WIN);
     Some(match recalled(result, slot) {
-        _ if hardly_waits => "threads that hardly wait for locks or memory gain nothing by one",
+        _ if hardly_waits => "threads that hardly wait for locks or memory gain nothing from it",
         Some(_) => "no other way to schedule threads helped in earlier trials",
         None => "no other way to schedule threads was tried",
     })

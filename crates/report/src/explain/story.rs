@@ -209,7 +209,13 @@ fn sentences(history: &History<'_>) -> Vec<String> {
 
 fn interruption(result: &RunResult) -> Option<String> {
     let signal = result.interrupted_by.as_ref()?;
-    Some(format!("The run was interrupted ({signal}) before every program had finished."))
+    let left = result.programs.iter().filter(|one| one.left_running && one.exit.is_none());
+    let left: Vec<String> = left.map(|program| program.name.clone()).collect();
+    let left = match left.is_empty() {
+        true => String::new(),
+        false => format!("; it did not end {}", words::list(&left)),
+    };
+    Some(format!("The run was interrupted ({signal}) before every program had finished{left}."))
 }
 
 /// The parts of the programs' turnarounds, summed over all programs.

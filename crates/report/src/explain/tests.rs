@@ -293,6 +293,12 @@ fn an_interrupted_program_is_not_done() {
     assert!(!lines.iter().any(|line| line.contains("finished last")), "{lines:?}");
     let ended = lines.iter().find(|line| line.starts_with("a ")).unwrap();
     assert!(ended.starts_with("a was ended by signal 2 after 250 ms: "), "{ended}");
+    (result.programs[A].exit, result.programs[A].left_running) = (None, true);
+    let lines = Story::of(&result, None).lines();
+    assert!(
+        lines.iter().any(|line| line.ends_with("had finished; it did not end a.")),
+        "{lines:?}"
+    );
 }
 
 #[test]
@@ -432,20 +438,19 @@ fn trials_have_their_results() {
     assert_eq!((explained.trials[1].kept, explained.trials[1].pause_seconds), (false, Some(10.0)));
     let other = Story::of(&testkit::faithful(), Some(1)).programs.remove(0);
     let last = other.sentences.last().unwrap();
-    let kept = "None of them was set, and its threads kept their original settings: ";
-    assert_eq!(*last, format!("{kept}no other way to schedule threads was tried."));
+    assert!(last.ends_with("original settings: no other way to schedule threads was tried."));
     assert!(other.trials.is_empty() && other.scheduled == Some(Actuator::None));
     let run = Story::of(&testkit::faithful(), None).sentences;
     let unset = "No time slice was set for b: no other way to schedule threads was tried.";
-    assert!(run.contains(&unset.to_owned()), "{run:?}");
+    assert!(run.iter().any(|line| line == unset), "{run:?}");
     let mut computes = testkit::faithful();
-    let (slice, lock_contention) = (ms(10), 0.02);
-    let (miss_ratio, profiled) = (None, false);
-    let slice = FaithfulReason::Slice { slice, lock_contention, miss_ratio, profiled };
-    computes.decisions[1].reasons[3].why = slice.into();
+    let fields = (ms(10), 0.02, None, false);
+    let (slice, lock_contention, miss_ratio, profiled) = fields;
+    computes.decisions[1].reasons[3].why =
+        FaithfulReason::Slice { slice, lock_contention, miss_ratio, profiled }.into();
     let why = super::unset(&computes).remove(0);
     assert!(
-        why.ends_with("for b: threads that hardly wait for locks or memory gain nothing by one.")
+        why.ends_with("for b: threads that hardly wait for locks or memory gain nothing from it.")
     );
 }
 
