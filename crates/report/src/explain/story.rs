@@ -123,7 +123,7 @@ pub struct LongestWait {
 pub struct WaitReason {
     /// In words, without the figures of each case.
     pub reason: String,
-    /// How many waits, or parts of waits, had it.
+    /// How many waits had it, at least for a part.
     pub times: usize,
     /// Their total length.
     pub seconds: f64,
@@ -356,7 +356,7 @@ fn reasons(history: &History<'_>, slot: usize, waits: &[&Phase]) -> Vec<WaitReas
     reasons
 }
 
-/// The reasons that were in force in a wait, and how long each was. Equal reasons in a row are one.
+/// The reasons that were in force in a wait, and how long each was in all.
 fn parts(history: &History<'_>, slot: usize, wait: &Phase) -> Vec<(Cow<'static, str>, Nanos)> {
     let mut parts: Vec<(Cow<'static, str>, Nanos)> = Vec::new();
     let mut add = |sent: Option<Sent<'_>>, length: Nanos| {
@@ -368,8 +368,8 @@ fn parts(history: &History<'_>, slot: usize, wait: &Phase) -> Vec<(Cow<'static, 
             Some((_, Some(true))) => "cosched was starting or resuming it".into(),
             Some((why, _)) => words::in_general(why),
         };
-        match parts.last_mut() {
-            Some((last, sum)) if *last == words => *sum += length,
+        match parts.iter_mut().find(|(known, _)| *known == words) {
+            Some((_, sum)) => *sum += length,
             _ if length > Nanos::ZERO => parts.push((words, length)),
             _ => {}
         }

@@ -273,7 +273,7 @@ fn each_reason_of_a_wait_counts_while_it_is_in_force() {
     let listed: Vec<_> = reasons.map(|reason| (reason.reason.as_str(), reason.times)).collect();
     assert_eq!(
         listed,
-        [("it is another program's turn", 3), ("cosched was starting or resuming it", 2)],
+        [("it is another program's turn", 2), ("cosched was starting or resuming it", 2)],
         "{story:?}"
     );
     let sums = story.programs[0].reasons.iter().map(|reason| (reason.seconds * 1e3).round());
