@@ -19,7 +19,7 @@ const SIGKILL: u8 = 9;
 pub struct AfterTable {
     /// The last lines: where things are, and what to type next.
     pub next: Vec<String>,
-    /// Whether to tell by which means the run did its work.
+    /// Whether to tell how programs were frozen and bound to CPUs.
     pub means: bool,
 }
 
@@ -151,17 +151,26 @@ fn details(result: &RunResult, means: bool) -> Vec<String> {
         lines.push(why.to_owned());
     }
     if means {
-        lines.push(format!("Means: {}{}.", backends(&result.backends), words::cpu_use(result)));
+        lines.push(format!("{}{}.", backends(&result.backends), words::cpu_use(result)));
     }
     lines.extend(words::kept_from(result));
     lines
 }
 
-fn backends(backends: &Backends) -> String {
-    match backends.pinning.strip_prefix(NONE) {
-        Some(share) if backends.freezing == NONE => format!("nothing frozen or bound{share}"),
-        _ => format!("freezing by {}, binding by {}", backends.freezing, backends.pinning),
-    }
+fn backends(Backends { freezing, pinning }: &Backends) -> String {
+    let (pinning, shares) = match pinning.split_once(", ") {
+        Some((pinning, shares)) => (pinning, format!(" ({shares})")),
+        None => (pinning.as_str(), String::new()),
+    };
+    let done = match (freezing == NONE, pinning == NONE) {
+        (true, true) => "No program was frozen or bound to CPUs".to_owned(),
+        (true, false) => format!("No program was frozen; all were bound to CPUs by {pinning}"),
+        (false, true) => format!("Programs were frozen by {freezing}, and not bound to CPUs"),
+        (false, false) => {
+            format!("Programs were frozen by {freezing}, and bound to CPUs by {pinning}")
+        }
+    };
+    done + &shares
 }
 
 /// The run in one line: how long, how the time was spent, what was in the way.
@@ -267,13 +276,13 @@ mod tests {
         for absent in ["solo", "slowdown", "unfair", "unknown", "longest pause", "In this run"] {
             assert!(!text.contains(absent), "{absent}: {text}");
         }
-        assert!(text.contains("nothing frozen or bound."), "{text}");
+        assert!(text.contains("No program was frozen or bound to CPUs."), "{text}");
     }
 
     #[test]
     fn what_is_known_is_shown() {
         let text = text_of(&result(&[Some(SECOND / 2), Some(SECOND / 4)], &[], "signals"));
-        for part in ["solo s", "unfairness 2.00", "speedup 0.75", "freezing by signals"] {
+        for part in ["solo s", "unfairness 2.00", "speedup 0.75", "frozen by signals, and"] {
             assert!(text.contains(part), "{part}: {text}");
         }
     }

@@ -93,7 +93,7 @@ pub(crate) struct CompareArgs {
     /// Print nothing but the verdict and errors.
     #[arg(long, conflicts_with = "verbose")]
     quiet: bool,
-    /// Print decisions while the programs run.
+    /// Also print every warning of pauses, and what `auto` chooses while programs run.
     #[arg(long)]
     verbose: bool,
     /// Print the figures as JSON instead of the table.

@@ -266,7 +266,11 @@ fn quiet_prints_only_errors_and_verbose_the_means() {
     assert_eq!(sorted(&quiet.stdout), ["a out", "b out"]);
     assert_eq!(sorted(&quiet.stderr), ["a err", "b err"]);
     let verbose = run("--verbose").with(0);
-    assert!(verbose.stdout.contains("nothing frozen or bound"), "{}", verbose.stdout);
+    assert!(
+        verbose.stdout.contains("No program was frozen or bound to CPUs"),
+        "{}",
+        verbose.stdout
+    );
     place.write("jobs.toml", program("a", "", "echo '#!/not/there' > b; chmod +x b; exec ./b"));
     let failed = run("--quiet").with(1);
     assert_eq!(failed.stdout, "");

@@ -14,7 +14,8 @@ pub(crate) struct TerminalArgs {
     /// Print nothing but errors, and what the programs print.
     #[arg(long, conflicts_with = "verbose")]
     quiet: bool,
-    /// Print decisions while the programs run, and at the end by which means they were carried out.
+    /// Also print every warning of pauses, what `auto` chooses while programs run, and at the end
+    /// how programs were frozen and bound to CPUs.
     #[arg(long)]
     verbose: bool,
     /// Write a program's name before each line that it prints. The default is to do so on a
