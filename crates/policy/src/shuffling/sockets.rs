@@ -63,7 +63,7 @@ pub enum SocketsError {
          several joined by '+', such as 0-3,4-7 or 0-3+8-11,4-7+12-15"
     )]
     Malformed(String),
-    /// There is one group alone, and nothing to shuffle between.
+    /// There is one group alone.
     #[error("there has to be more than one group: name two at least, such as 0-3,4-7")]
     OneNamed,
     /// A CPU is in two groups.
@@ -79,8 +79,8 @@ pub enum SocketsError {
     },
     /// There is only one of the requested kind.
     #[error(
-        "--group-by {by}: the CPUs {usable}, which programs may use here, are of one {by}: there \
-         is nothing to shuffle between. Name groups of CPUs by --groups, such as 0-3,4-7"
+        "--group-by {by}: the CPUs {usable}, which programs may use here, are of one {by}: that \
+         makes one group, and it takes two. Name groups of CPUs by --groups, such as 0-3,4-7"
     )]
     OneOnly {
         /// The requested kind.
@@ -203,6 +203,7 @@ mod tests {
         assert_eq!(Sockets::Widest.check(&machine, &machine.all()), Ok(()));
         let error = Sockets::By(GroupBy::Package).check(&machine, &machine.all()).unwrap_err();
         assert!(error.to_string().contains("--groups"), "{error}");
+        assert!(!error.to_string().contains("shuffle"), "`stat` says it, too: {error}");
     }
 
     #[test]
