@@ -20,7 +20,7 @@ const MUCH: f64 = 0.1;
 /// A program that uses fewer CPUs than this does next to nothing, and its shares say little.
 const LITTLE: f64 = 0.01;
 /// A program that ends sooner, in seconds, has mostly been started and ended.
-const SHORT: f64 = 0.01;
+pub(super) const SHORT: f64 = 0.01;
 
 /// The time of one program's threads over all intervals, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

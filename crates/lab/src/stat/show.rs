@@ -7,6 +7,7 @@ use cosched_workload::shown;
 use serde::Serialize;
 
 use super::arrivals::{Arrivals, group_of};
+use super::conclusion::SHORT;
 
 const SCHEMA: &str = "cosched-stat/2";
 
@@ -184,7 +185,7 @@ impl<'a> StatDocument<'a> {
             ));
         }
         for program in &self.programs {
-            let mut line = program.line(self.at_seconds);
+            let mut line = program.line(self.at_seconds, self.interval_seconds);
             if self.counted {
                 line.push_str(&program.counters_line(self.interval_seconds));
             }
@@ -245,7 +246,7 @@ impl<'a> StatProgram<'a> {
         }
     }
 
-    fn line(&self, at: f64) -> String {
+    fn line(&self, at: f64, interval: f64) -> String {
         let percent = |share: Option<f64>| {
             share.map_or("-".to_owned(), |share| format!("{:.1}", share * 100.0))
         };
@@ -257,9 +258,9 @@ impl<'a> StatProgram<'a> {
         };
         let name: String = shown(self.name).chars().take(20).collect();
         format!(
-            "{at:>8.2} {name:<20} {threads:>7} {:>6.2} {:>6} {:>6} {:>6} {:>6} {:>6} {:>8.0} \
+            "{at:>8.2} {name:<20} {threads:>7} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6} {:>8.0} \
              {:>8.0} {:>7} {:>7} {:>8} {:>8} {:>7}",
-            self.cpus,
+            cpus_in(self.cpus, interval),
             percent(self.run_delay_share),
             percent(self.lock_share),
             percent(self.mutex_share),
@@ -294,6 +295,11 @@ impl<'a> StatProgram<'a> {
             figure(self.llc_miss_ratio.map(|ratio| 100.0 * ratio)),
         )
     }
+}
+
+/// CPUs in use. The kernel counts CPU time in steps: a short interval says nothing of it.
+fn cpus_in(cpus: f64, interval: f64) -> String {
+    if interval < SHORT { "-".to_owned() } else { format!("{cpus:.2}") }
 }
 
 impl Group {
@@ -334,11 +340,11 @@ impl StatThread {
         let rate = |count: u64| count as f64 / interval;
         let name = format!("  {}/{}", self.process, self.thread);
         format!(
-            "{:>8} {name:<20} {:>7} {:>6.2} {:>6.1} {:>6.1} {:>6.1} {:>6.1} {:>6.1} {:>8.0} \
+            "{:>8} {name:<20} {:>7} {:>6} {:>6.1} {:>6.1} {:>6.1} {:>6.1} {:>6.1} {:>8.0} \
              {:>8.0} {:>7} {:>7} {:>8}",
             "",
             if self.ended { "ended" } else { "" },
-            self.running_seconds / interval,
+            cpus_in(self.running_seconds / interval, interval),
             percent(self.run_delay_seconds),
             percent(locks),
             percent(self.mutex_seconds),
@@ -399,6 +405,11 @@ mod tests {
     fn no_program_runs_on_no_cpus_or_fewer() {
         let (_, json) = lines(None);
         assert_eq!(json["programs"][0]["cpus"].to_string(), "0.0");
+    }
+
+    #[test]
+    fn a_short_interval_says_nothing_of_cpus() {
+        assert_eq!([0.0007, 0.5].map(|interval| cpus_in(2.456, interval)), ["-", "2.46"]);
     }
 
     #[test]
