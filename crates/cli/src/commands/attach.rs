@@ -11,12 +11,13 @@ use cosched_core::Profile;
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::process::tree::{Process, Tree};
 use cosched_linux::safety::attachable::attachable;
-use cosched_linux::safety::undo::{self, Held};
+use cosched_linux::safety::undo::Held;
 use cosched_policy::reasons::SharedReason;
 use cosched_report::{explain, words};
 use cosched_results::result::{DecisionResult, RunResult};
-use cosched_workload::Workload;
+use cosched_workload::{Workload, must_be_escaped};
 
+use crate::args::BarrierArgs;
 use crate::args::in_place::InPlaceArgs;
 use crate::args::pid;
 use crate::how::check::useless;
@@ -27,12 +28,16 @@ use crate::ui::{print, print_json, say};
 
 /// What to attach to.
 #[derive(Debug, Args)]
+#[command(mut_arg("barrier", |barrier| barrier.hide(true)))]
 pub(crate) struct AttachArgs {
     /// Running processes; their descendants are included.
     #[arg(value_name = "PID", required = true, allow_negative_numbers = true, value_parser = pid)]
     pids: Vec<i32>,
     #[command(flatten)]
     place: InPlaceArgs,
+    /// Refused: programs that run already have their barriers.
+    #[command(flatten)]
+    waiting: BarrierArgs,
     /// Print run.json on standard output at the end instead of the table.
     #[arg(long)]
     json: bool,
@@ -42,14 +47,12 @@ pub(crate) struct AttachArgs {
 pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
     let how = args.place.how("attach to programs")?;
     // It knows no program from earlier, and keeps nothing for later.
-    if how.measure.relearn {
-        return Err(useless("attach", "relearn"));
+    let refused = [("relearn", how.measure.relearn), ("barrier", args.waiting.barrier.is_some())];
+    if let Some((option, _)) = refused.iter().find(|(_, is_given)| *is_given) {
+        return Err(useless("attach", option));
     }
     let proc = Proc::own().map_err(Failure::input)?;
-    let folders = undo::log_folders().map_err(Failure::input)?;
-    // One of another user's may vanish meanwhile.
-    let held: Vec<Held> =
-        folders.iter().flat_map(|folder| Held::all(folder, &proc).unwrap_or_default()).collect();
+    let held = Held::anywhere(&proc).map_err(Failure::input)?;
     let processes = attachable(&proc, &args.pids, &held)
         .map_err(|(pid, why)| Failure::Input(format!("process {pid}: {why}")))?;
     let workload = workload(&processes, &proc)?;
@@ -107,9 +110,9 @@ fn changes(result: &RunResult) -> String {
 fn workload(processes: &[Process], proc: &Proc) -> Result<Workload, Failure> {
     let here = std::env::current_dir().unwrap_or_else(|_| "/".into());
     let name = |process: &Process| {
-        // Outputs go to files of its name, which the process may choose freely.
+        // It has to be fit for a file name and a terminal, and a process chooses it freely.
         let name = proc.name(process.pid).unwrap_or_default();
-        format!("{}-{}", name.replace(|c: char| c == '/' || c.is_control(), "_"), process.pid)
+        format!("{}-{}", name.replace(|c| c == '/' || must_be_escaped(c), "_"), process.pid)
     };
     let commands = processes.iter().map(|process| {
         let words = proc.command_line(process.pid).unwrap_or_default();

@@ -203,6 +203,9 @@ fn relearning_is_refused_where_nothing_is_measured() {
         place.cosched(&both).ended().with(2).saying(&["'--no-guard'", "'--relearn'"]);
     }
     let own = std::process::id().to_string();
-    let why = "`cosched attach` does not support --relearn: leave it out";
-    place.cosched(&["attach", "--relearn", &own]).ended().with(2).saying(&[why]);
+    for (option, values) in [("--relearn", &[] as &[&str]), ("--barrier", &["donate"])] {
+        let why = format!("`cosched attach` does not support {option}: leave it out");
+        let attach = [&["attach", option], values, &[&own]].concat();
+        place.cosched(&attach).ended().with(2).saying(&[&why]);
+    }
 }

@@ -22,7 +22,7 @@ use super::journal::Journal;
 use super::lines::{LARGEST, length};
 use super::log::{Log, LogError, open, owner};
 use super::owed::Owed;
-use super::place::own_uid;
+use super::place::{PlaceError, log_folders, own_uid};
 use super::record::Record;
 use crate::kernel::procfs::Proc;
 use crate::process::tree::{Process, Tree};
@@ -55,6 +55,17 @@ pub struct Held {
 }
 
 impl Held {
+    /// Every program of every cosched; root finds those of all users.
+    ///
+    /// # Errors
+    /// When the own folder of logs cannot be used.
+    pub fn anywhere(proc: &Proc) -> Result<Vec<Held>, PlaceError> {
+        let folders = log_folders()?;
+        // One of another user's may vanish meanwhile.
+        let all = |folder: &PathBuf| Held::all(folder, proc).unwrap_or_default();
+        Ok(folders.iter().flat_map(all).collect())
+    }
+
     /// Every program of every cosched that runs and keeps its log in this folder.
     ///
     /// # Errors
