@@ -21,10 +21,11 @@ use cosched_linux::kernel::topology::Sys;
 use cosched_linux::observe::counters::{CounterLack, Events};
 use cosched_linux::observe::monitor::interval::{Intervals, Slice};
 use cosched_linux::observe::monitor::{Monitor, ROOM};
+use cosched_linux::safety::undo::Held;
 use cosched_policy::{GroupBy, Sockets};
 use cosched_report::words;
 use cosched_workload::{escaped_json, shown};
-use rustix::process::Signal;
+use rustix::process::{Signal, geteuid};
 
 use crate::args::choices;
 use crate::args::{duration, groups, pid, whole};
@@ -124,7 +125,7 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
             words::list(&subjects.names().iter().map(|name| shown(name)).collect::<Vec<_>>())
         ));
     }
-    let cpus = usable(&args.pids);
+    let (cpus, owners) = (usable(&args.pids), owners(&args.pids, &proc));
     let load = Load::begin(cpus);
     let clock = Clock::start();
     let mut reading = Vec::new();
@@ -147,7 +148,7 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
         reading.retain(|thread| subjects.include(thread));
         let slices = intervals.next(&reading, clock.monotonic(from));
         conclusion::add(&mut spent, &slices);
-        unseen.tell(&slices, subjects.names(), monitor.lost());
+        unseen.tell(&slices, subjects.names(), monitor.lost(), &proc);
         let counts = counted.is_there().then(|| counted.since_last());
         let locks = transfers.then_some(&mut arrivals);
         let document = StatDocument::new(
@@ -171,8 +172,9 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
             let busy = load.as_ref().and_then(Load::so_far).map(|load| load.busy_seconds);
             let (seconds, cpus) = (now.as_secs_f64(), cpus.len());
             let used = subjects.cpu_seconds();
-            let place = WatchedMachine { seconds, cpus, has_groups, busy, used };
-            print_if_read(&conclusions(subjects.names(), &spent, &place))?;
+            let cosched = None;
+            let place = WatchedMachine { seconds, cpus, has_groups, busy, used, cosched };
+            print_if_read(&conclusions(subjects.names(), &spent, &place, &owners))?;
         }
         match end {
             Some(End::Gone) => return subjects.exit_code(),
@@ -195,10 +197,27 @@ fn usable(pids: &[i32]) -> CpuSet {
     found.fold(CpuSet::EMPTY, |all, cpus| all.union(&cpus))
 }
 
+/// The process of the cosched that schedules each of these processes, if one does.
+fn owners(pids: &[i32], proc: &Proc) -> Vec<Option<i32>> {
+    let held = Held::anywhere(proc).unwrap_or_default();
+    let owner = |pid: &i32| {
+        let owner = held.iter().find(|held| held.includes(*pid, proc));
+        owner.map(|held| held.owner.pid)
+    };
+    pids.iter().map(owner).collect()
+}
+
 /// What stood in the way of each program that was watched in this place.
-fn conclusions(names: &[String], spent: &[ThreadTimes], place: &WatchedMachine) -> String {
+fn conclusions(
+    names: &[String],
+    spent: &[ThreadTimes],
+    place: &WatchedMachine,
+    owners: &[Option<i32>],
+) -> String {
     let of = |(number, name): (usize, &String)| {
-        spent.get(number).copied().unwrap_or_default().conclusion(name, place)
+        let cosched = owners.get(number).copied().flatten();
+        let place = WatchedMachine { cosched, ..*place };
+        spent.get(number).copied().unwrap_or_default().conclusion(name, &place)
     };
     names.iter().enumerate().map(of).collect::<Vec<_>>().join("\n")
 }
@@ -227,14 +246,21 @@ struct ReportedUnseen {
 
 impl ReportedUnseen {
     /// Tells what is new, on standard error.
-    fn tell(&mut self, slices: &[Slice], names: &[String], lost: u64) {
+    fn tell(&mut self, slices: &[Slice], names: &[String], lost: u64, proc: &Proc) {
         for Slice { thread, .. } in slices.iter().filter(|slice| slice.thread.hidden) {
             if self.waits.insert(thread.program) {
                 let name = names.get(thread.program as usize).map_or("", String::as_str);
+                let is_own = proc.user(thread.process) == Some(geteuid().as_raw());
+                let scope = proc.root().join("sys/kernel/yama/ptrace_scope");
+                let scope = std::fs::read_to_string(scope).unwrap_or_default();
+                // With 1, a process may look at those that it has started.
+                let or = match is_own && scope.trim() == "1" {
+                    true => ", or start it by `cosched stat -- COMMAND`",
+                    false => "",
+                };
                 say(format_args!(
                     "{}: lock times are not known, because this user may not read the system \
-                     calls of its threads (remedy: root; or cosched stat -- COMMAND, where \
-                     kernel.yama.ptrace_scope is 1)",
+                     calls of its threads (remedy: run this command as root{or})",
                     shown(name)
                 ));
             }

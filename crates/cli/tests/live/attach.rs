@@ -354,7 +354,8 @@ fn stat_says_that_waits_are_unknown_without_access_to_syscalls() {
     let locker = Locker::start(&roots);
     let pid = locker.process.pid.to_string();
     let stat = ["stat", "--sampled", "--json", "--interval", "50ms", "--count", "2", "--pid", &pid];
-    let ended = place.cosched(&stat).ended().with(0).saying(&["lock times are not known"]);
+    let ended =
+        place.cosched(&stat).ended().with(0).saying(&["(remedy: run this command as root)"]);
     assert_eq!(ended.stderr.matches("are not known").count(), 1, "{}", ended.stderr);
     for line in ended.stdout.lines() {
         let program = &serde_json::from_str::<Value>(line).unwrap()["programs"][0];

@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::support::{Cosched, Place, eventually};
+use super::support::{Cosched, Place, eventually, program};
 
 /// The process that started the tests may ignore Ctrl-C.
 const ENDLESS: &str = "grep SigBlk /proc/self/status > blocked; echo > ready; \
@@ -46,6 +46,28 @@ fn it_says_how_to_end_it_while_it_watches() {
     sleep.kill().unwrap();
     sleep.wait().unwrap();
     cosched.ended().with(0);
+}
+
+#[test]
+fn stat_names_the_cosched_that_schedules_a_program() {
+    let place = Place::new();
+    let tables = ["a", "b", "c"].map(|name| program(name, "", "while :; do :; done"));
+    let run = place.run(&tables, "--policy linux");
+    eventually("the programs", || place.marked().named("sh").len() == 3);
+    eventually("the notes of them", || place.has_noted("main"));
+    let pid = place.marked().named("sh")[0].pid.to_string();
+    let stat = ["stat", "--sampled", "--interval", "200ms", "--count", "2", "--pid", &pid];
+    // Its outputs go elsewhere: the files of the place are those of the run.
+    let mut stat_command = place.user.command(&place.executable);
+    stat_command.args(stat).env("XDG_RUNTIME_DIR", place.path("run"));
+    let said = String::from_utf8(stat_command.output().unwrap().stdout).unwrap();
+    let scheduled = format!("cosched (process {}) schedules it", run.pid());
+    // With many CPUs, nothing stands in its way.
+    let lacks = said.contains("lacked a CPU");
+    assert!(!lacks || said.contains(&scheduled), "{said}");
+    assert!(!said.contains("`cosched run`"), "{said}");
+    run.signal(Signal::TERM);
+    run.ended();
 }
 
 /// The kernel has the name of a process from its file.

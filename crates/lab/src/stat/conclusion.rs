@@ -46,6 +46,8 @@ pub struct WatchedMachine {
     pub busy: Option<f64>,
     /// CPU time of the program, in seconds, where it was started here and has ended.
     pub used: Option<f64>,
+    /// The process of the cosched that schedules the program, if one does.
+    pub cosched: Option<i32>,
 }
 
 /// Adds an interval to what each program has spent.
@@ -116,14 +118,20 @@ impl ThreadTimes {
             percent(self.at_mutexes),
             percent(self.at_conditions),
             percent(self.at_barriers),
-            match self.at_barriers > self.at_mutexes + self.at_conditions {
-                _ if !self.leaves_cpus(place) => "These waits left no CPU idle",
-                true => "Next: balance the work between its threads, or give it fewer",
-                false if place.has_groups => {
+            match (self.at_barriers > self.at_mutexes + self.at_conditions, place.cosched) {
+                _ if !self.leaves_cpus(place) => "These waits left no CPU idle".to_owned(),
+                (true, _) => {
+                    "Next: balance the work between its threads, or give it fewer".to_owned()
+                }
+                (false, Some(cosched)) => scheduled_by(cosched),
+                (false, None) if place.has_groups => {
                     "Next: measure it under `cosched exec --policy faithful` and `--policy \
                      shuffling`"
+                        .to_owned()
                 }
-                false => "Next: measure it under `cosched exec --policy faithful`",
+                (false, None) => {
+                    "Next: measure it under `cosched exec --policy faithful`".to_owned()
+                }
             }
         )
     }
@@ -145,6 +153,10 @@ impl ThreadTimes {
         let own =
             format!("on average {ready:.1} of them were ready on {}", count(cpus, "CPU", "CPUs"));
         match (crowded, disturbance::is_busy(others, cpus)) {
+            (_, true) if place.cosched.is_some() => {
+                let scheduled = place.cosched.map(scheduled_by).unwrap_or_default();
+                format!("{used}. {scheduled}")
+            }
             (false, true) => format!(
                 "{used}. Next: wait until these are idle (the system's `top` shows them), or start \
                  them and this program together with `cosched run`"
@@ -159,6 +171,14 @@ impl ThreadTimes {
             ),
         }
     }
+}
+
+/// What is said of a program that a cosched has already.
+fn scheduled_by(cosched: i32) -> String {
+    format!(
+        "cosched (process {cosched}) schedules it. Next: `cosched top {cosched}` shows how, and \
+         which programs share its CPUs"
+    )
 }
 
 #[cfg(test)]
@@ -177,6 +197,7 @@ mod tests {
             has_groups: false,
             busy: Some(busy),
             used: None,
+            cosched: None,
         };
         spent.conclusion("a", &place)
     }
@@ -204,9 +225,35 @@ mod tests {
     }
 
     #[test]
+    fn a_program_that_a_cosched_has_is_not_to_be_started_again() {
+        let (seconds, cosched) = (5.0, Some(17));
+        let place = WatchedMachine {
+            seconds,
+            cpus: 2,
+            has_groups: false,
+            busy: Some(10.0),
+            used: None,
+            cosched,
+        };
+        let starved = ThreadTimes { without_cpu: 4.9, running: 1.0, ..ThreadTimes::default() };
+        let locked = ThreadTimes { running: 5.0, at_mutexes: 5.0, ..ThreadTimes::default() };
+        let idle = WatchedMachine { busy: Some(5.0), ..place };
+        for text in [starved.conclusion("a", &place), locked.conclusion("a", &idle)] {
+            assert!(text.contains("cosched (process 17) schedules it. Next: `cosched top 17`"));
+            assert!(!text.contains("cosched run") && !text.contains("cosched exec"), "{text}");
+        }
+    }
+
+    #[test]
     fn a_name_cannot_control_the_terminal() {
-        let place =
-            WatchedMachine { seconds: 5.0, cpus: 2, has_groups: false, busy: None, used: None };
+        let place = WatchedMachine {
+            seconds: 5.0,
+            cpus: 2,
+            has_groups: false,
+            busy: None,
+            used: None,
+            cosched: None,
+        };
         let text = ThreadTimes::default().conclusion("a\n\u{1b}]0;b\u{7}\u{9b}m", &place);
         assert_eq!(text, "a\\n\\u{1b}]0;b\\u{7}\\u{9b}m slept.");
     }
@@ -249,7 +296,14 @@ mod tests {
         let asleep = ThreadTimes { sleeping: 5.0, running: 0.1, ..ThreadTimes::default() };
         for (used, is_missed) in [(0.1, false), (4.0, true), (0.15, false)] {
             let (seconds, used) = (5.0, Some(used));
-            let place = WatchedMachine { seconds, cpus: 2, has_groups: false, busy: None, used };
+            let place = WatchedMachine {
+                seconds,
+                cpus: 2,
+                has_groups: false,
+                busy: None,
+                used,
+                cosched: None,
+            };
             let said = asleep.conclusion("a", &place);
             let missed = "a used 0.80 CPUs, most of them in threads that ended before";
             assert_eq!(said.starts_with(missed), is_missed, "{said}");
@@ -261,6 +315,7 @@ mod tests {
             has_groups: false,
             busy: None,
             used: Some(4.0),
+            cosched: None,
         };
         assert!(busy.conclusion("a", &place).starts_with("a used 0.80 CPUs"));
     }
