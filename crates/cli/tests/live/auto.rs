@@ -119,7 +119,13 @@ fn only_moldable_programs_start_with_their_fastest_count() {
     };
     let (threads, said) = started_with("unknown");
     assert_eq!(threads, [cpus; 3]);
-    assert!(said.contains("because not all solo times are known (a with "), "{said}");
+    assert!(said.contains("because not all solo times are known (missing: a with "), "{said}");
+    // Of some, one count is known.
+    eventually("solo times with one thread", || {
+        place.cosched(&["profile", "jobs.toml", "--threads", "1"]).ended().with(0);
+        let (_, said) = started_with("some");
+        said.contains("(missing: a with 2") && !said.contains("with 1,")
+    });
     let counts = format!("1,{cpus}");
     let profile = ["profile", "jobs.toml", "--threads", &counts];
     let mut known = None;

@@ -176,12 +176,21 @@ impl Session {
 
     /// How a program scales, from what was measured of it alone with several thread counts.
     pub fn speedup(&self, spec: &ProgramSpec, how: &How, store: &Store) -> Option<Speedup> {
-        let solo = |threads: u16| {
-            let counted = ProgramSpec { threads: Some(threads), ..spec.clone() };
-            Some((threads, store.look_up(&self.key(&counted, how))?.solo))
-        };
+        let solo = |threads| Some((threads, self.solo_with(threads, spec, how, store)?));
         let known: Vec<(u16, Nanos)> = self.counts().into_iter().filter_map(solo).collect();
         Speedup::new(&known).filter(|_| known.len() > 1)
+    }
+
+    /// How long a program took alone with this thread count.
+    pub(super) fn solo_with(
+        &self,
+        threads: u16,
+        spec: &ProgramSpec,
+        how: &How,
+        store: &Store,
+    ) -> Option<Nanos> {
+        let counted = ProgramSpec { threads: Some(threads), ..spec.clone() };
+        Some(store.look_up(&self.key(&counted, how))?.solo)
     }
 
     /// The thread counts with which programs are worth knowing alone here.

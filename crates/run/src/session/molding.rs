@@ -19,6 +19,7 @@ use cosched_workload::{ProgramSpec, Repeat, Workload, shown};
 
 use super::here::Session;
 use super::request::Request;
+use crate::store::Store;
 
 /// Programs that are started with fewer threads than they would have.
 pub struct Molded {
@@ -99,20 +100,31 @@ impl Session {
                  starts (after)"
             ));
         }
-        let counts = self.counts();
+        let (counts, store) = (self.counts(), Store::open_if_there());
         let programs = programs.iter().zip(request.profiles);
         let missing = programs.map(|(spec, profile)| {
-            (spec, missing_counts(profile, self.threads(spec), is_moldable(spec), &counts))
+            let is_unknown = |threads: &u16| {
+                !store.as_ref().is_some_and(|store| {
+                    self.solo_with(*threads, spec, request.how, store).is_some()
+                })
+            };
+            let worth = counts.iter().copied().filter(is_unknown).collect::<Vec<_>>();
+            (spec, missing_counts(profile, self.threads(spec), is_moldable(spec), &worth))
         });
         lack_of_solo_times(&missing.filter(|(_, counts)| !counts.is_empty()).collect::<Vec<_>>())
     }
 }
 
 /// The thread counts with which a program's solo time is still to be measured: that which it
-/// requests, and for a moldable program fewer ones, of those that are worth knowing here.
-fn missing_counts(profile: &Profile, requested: u16, is_moldable: bool, worth: &[u16]) -> Vec<u16> {
+/// requests, and for a moldable program fewer ones, of those that are unknown here.
+fn missing_counts(
+    profile: &Profile,
+    requested: u16,
+    is_moldable: bool,
+    unknown: &[u16],
+) -> Vec<u16> {
     let lacks_fewer = is_moldable && profile.speedup.is_none();
-    let fewer = worth.iter().filter(|count| lacks_fewer && **count < requested);
+    let fewer = unknown.iter().filter(|count| lacks_fewer && **count < requested);
     let is_known = profile.solo.is_some() && profile.solo_cpu.is_some();
     fewer.copied().chain((!is_known).then_some(requested)).collect()
 }
@@ -135,8 +147,8 @@ fn lack_of_solo_times(missing: &[(&ProgramSpec, Vec<u16>)]) -> Option<String> {
         None => format!("{options} -- {}", join(&first.command)),
     };
     Some(format!(
-        "moldable programs keep their thread counts, because not all solo times are known ({} are \
-         missing); `cosched profile {command}` measures them",
+        "moldable programs keep their thread counts, because not all solo times are known \
+         (missing: {}); `cosched profile {command}` measures them",
         named.collect::<Vec<_>>().join("; ")
     ))
 }
@@ -206,12 +218,13 @@ mod tests {
         assert_eq!(missing(&unknown, false), [4]);
         assert_eq!(missing(&known, true), [1, 2]);
         assert_eq!(missing(&known, false), [0; 0]);
+        assert_eq!(missing_counts(&unknown, 4, true, &[2, 4, 8]), [2, 4], "1 is known");
 
         let text = "[[program]]\nname = 'a'\ncommand = 'a'\n[[program]]\ncommand = 'b'";
         let programs = Workload::parse(text, Path::new("my jobs.toml")).unwrap().programs;
         let lack = lack_of_solo_times(&[(&programs[0], vec![1, 2]), (&programs[1], vec![4])]);
         let lack = lack.unwrap();
-        assert!(lack.contains("(a with 1,2 threads; b with 4 threads are missing)"), "{lack}");
+        assert!(lack.contains("(missing: a with 1,2 threads; b with 4 threads)"), "{lack}");
         let command = "`cosched profile 'my jobs.toml' --runs 5 --threads 1,2,4`";
         assert!(lack.contains(command), "{lack}");
         let piped = Workload::parse(text, Path::new(STANDARD_INPUT)).unwrap().programs;
