@@ -34,6 +34,9 @@ pub struct Moment {
     pub room_since_seconds: Option<f64>,
     /// The choice in force, if the policy chose to run programs together.
     pub together: Option<Choice>,
+    /// The programs that arrived after that choice.
+    #[serde(skip)]
+    arrived_since: Vec<String>,
     /// One per program, or the one requested; in the workload's order.
     pub programs: Vec<ProgramMoment>,
 }
@@ -83,6 +86,13 @@ impl Moment {
         let slots = slot.map_or(0..result.programs.len(), |slot| slot..slot + 1);
         let quantum = quantum(&history, at);
         let together = together(result, at, quantum.as_ref());
+        let arrived_since = together.iter().flat_map(|choice| {
+            let chosen = nanos(choice.from_seconds);
+            let is_new = move |seconds| (chosen < nanos(seconds)) && nanos(seconds) <= at;
+            let new = result.programs.iter().filter(move |one| is_new(one.arrived_seconds));
+            new.map(|program| program.name.clone())
+        });
+        let arrived_since = arrived_since.collect();
         let room = history.room_since(at).filter(|_| together.is_none());
         Moment {
             schema: SCHEMA,
@@ -92,6 +102,7 @@ impl Moment {
             quantum: quantum.filter(|_| together.is_none()),
             room_since_seconds: room.map(Nanos::as_secs_f64),
             together,
+            arrived_since,
             programs: slots.map(|slot| program(&history, slot, at)).collect(),
         }
     }
@@ -114,7 +125,11 @@ impl Moment {
         });
         let together = self.together.iter().map(|choice| {
             let chosen = words::instant(nanos(choice.from_seconds));
-            format!(", {} (chosen at {chosen})", words::in_general(&choice.why()))
+            let before = match &self.arrived_since[..] {
+                [] => String::new(),
+                new => format!(", before {} arrived", words::list(new)),
+            };
+            format!(", {} (chosen at {chosen}{before})", words::in_general(&choice.why()))
         });
         let place: String = quantum.chain(room).chain(together).collect();
         let when = format!("At {at}, under {}{variant}{place}:", self.policy);

@@ -69,6 +69,10 @@ fn a_moment_has_the_recorded_reason_to_run_together() {
          (chosen at 0.200 s):"
     );
     assert!(first(150).starts_with("At 0.150 s, under greedy, in quantum 2"), "{}", first(150));
+    let mut late = run.clone();
+    late.programs[1].arrived_seconds = 0.21;
+    let lines = Moment::of(&late, ms(250), None).lines();
+    assert!(lines[0].ends_with("(chosen at 0.200 s, before b arrived):"), "{}", lines[0]);
     let moment = Moment::of(&run, ms(250), None);
     assert_eq!((moment.quantum, moment.room_since_seconds), (None, None));
 }
