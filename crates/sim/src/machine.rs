@@ -49,7 +49,7 @@ pub enum Halted {
     },
     /// It took more events than allowed.
     #[error(
-        "the simulation has not ended after {}, at {at}; a model may repeat \
+        "the simulation has not ended within {}, by {at}; a model may repeat \
          something too often; \
          `cosched sim --max-events` allows more",
         count(*events as usize, "event", "events")
@@ -57,7 +57,7 @@ pub enum Halted {
     TooLong {
         /// The simulated time.
         at: Nanos,
-        /// The number of events.
+        /// The number of events that were allowed.
         events: u64,
     },
     /// The user has asked for an end.
@@ -226,8 +226,8 @@ impl Machine for Sim {
     fn wait(&mut self, until: Nanos, out: &mut Vec<Event>) -> Result<Nanos, Halted> {
         let others = self.runs.len() < self.jobs.len() && until != Nanos::NEVER;
         let more = self.world.advance(until.0, others);
-        let (at, events) = (self.now(), self.events());
-        if events > self.world.most_events {
+        let (at, events) = (self.now(), self.world.most_events);
+        if self.events() > events {
             return Err(Halted::TooLong { at, events });
         }
         if self.world.ended_by_user {

@@ -420,7 +420,7 @@ fn a_simulation_ends_soon_after_its_event_limit() {
         let Err(Error::Machine(Halted::TooLong { events, .. })) = outcome else {
             panic!("{outcome:?}")
         };
-        assert!(events > most && events <= most + 1 && limited.events() == events);
+        assert_eq!((events, limited.events()), (most, most + 1));
     }
     assert!(scenario.try_run_within(sim.events()).1.is_ok());
 }
