@@ -51,7 +51,11 @@ fn a_program_without_known_progress_is_refused_at_the_start() {
 #[test]
 fn measured_memory_bandwidth_is_used_unless_the_user_sets_it() {
     let place = Place::new();
-    let measured = place.cosched(&["profile", "--machine", "--json"]).ended().with(0);
+    let attempt = |_| {
+        let measured = place.cosched(&["profile", "--machine", "--json"]).ended().with(0);
+        (!measured.stderr.contains("not kept")).then_some(measured)
+    };
+    let measured = (0..20).find_map(attempt).expect("a moment without other processes");
     let report: serde_json::Value = serde_json::from_str(&measured.stdout).unwrap();
     let lines = report["peak_lines_per_microsecond"].as_f64().unwrap();
     let taken = format!("the memory bandwidth is {lines:.0} cache lines per microsecond at most");

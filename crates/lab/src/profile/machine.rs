@@ -56,13 +56,24 @@ pub(super) fn machine(json: bool) -> Result<ExitCode, Failure> {
     ));
     session.tell_if_busy(Talk::Usual);
     let cpus: Vec<usize> = session.usable.cpus.iter().collect();
-    let (gigabytes_per_second, threads) = sim::memory_peak(&cpus)?;
+    let (found, disturbed) = session.while_watched(|| sim::memory_peak(&cpus));
+    let (gigabytes_per_second, threads) = found?;
     let measured_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let peak = Peak { gigabytes_per_second, threads, measured_at };
-    let before = store.peak(&session.description);
-    store.put_peak(&session.description, &peak)?;
-    if let Some(sentence) = before.and_then(|before| differs(&before, &peak)) {
-        say(format_args!("{sentence}"));
+    let kept = match &disturbed {
+        None => "kept for the policy fair-progress".to_owned(),
+        Some(used) => {
+            format!("not kept: other processes used {used}; run it again when the machine is idle")
+        }
+    };
+    if disturbed.is_none() {
+        let before = store.peak(&session.description);
+        store.put_peak(&session.description, &peak)?;
+        if let Some(sentence) = before.and_then(|before| differs(&before, &peak)) {
+            say(format_args!("{sentence}"));
+        }
+    } else if json {
+        say(format_args!("{kept}"));
     }
     let lines = peak.lines_per_microsecond();
     if json {
@@ -78,7 +89,7 @@ pub(super) fn machine(json: bool) -> Result<ExitCode, Failure> {
     } else {
         print(&format!(
             "peak memory bandwidth: {gigabytes_per_second:.1} GB/s ({lines:.0} cache lines per \
-             microsecond) with {threads} of {}; kept for the policy fair-progress",
+             microsecond) with {threads} of {}; {kept}",
             count(cpus.len(), "CPU", "CPUs")
         ))?;
     }

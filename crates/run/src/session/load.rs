@@ -49,22 +49,25 @@ pub(super) fn tell(load: CpuLoad, own_cpu_seconds: f64, result: &mut RunResult) 
     result.stolen_cpu_seconds = Some(to_microseconds(load.stolen_seconds));
 }
 
-/// How many CPUs other processes use now, found by watching for a moment; `None`: the kernel does
-/// not tell.
-fn used_by_others(cpus: CpuSet) -> Option<f64> {
-    let (load, began, own) = (Load::begin(cpus)?, Instant::now(), own_cpu_seconds());
-    sleep(WATCHED);
-    let used = load.so_far()?.busy_seconds - (own_cpu_seconds() - own);
-    // CPUs are counted in ticks, so more may seem to be used than there are.
-    Some((used / began.elapsed().as_secs_f64()).clamp(0.0, cpus.len() as f64))
-}
-
 impl Session {
+    /// Does something in this process. Returns how many CPUs other processes used meanwhile, in
+    /// words, if that matters.
+    pub fn while_watched<T>(&self, work: impl FnOnce() -> T) -> (T, Option<String>) {
+        let cpus = self.usable.cpus;
+        let (load, began, own) = (Load::begin(cpus), Instant::now(), own_cpu_seconds());
+        let done = work();
+        let used = load.and_then(|load| load.so_far()).map(|found| {
+            let used = found.busy_seconds - (own_cpu_seconds() - own);
+            // CPUs are counted in ticks, so more may seem to be used than there are.
+            (used / began.elapsed().as_secs_f64()).clamp(0.0, cpus.len() as f64)
+        });
+        let used = used.filter(|used| disturbance::is_busy(*used, cpus.len()));
+        (done, used.map(|used| disturbance::of_cpus(used, cpus.len())))
+    }
+
     /// Says so if other processes use the CPUs now. Returns how many they use, in words.
     pub fn tell_if_busy(&self, talk: Talk) -> Option<String> {
-        let cpus = self.usable.cpus;
-        let used = used_by_others(cpus).filter(|used| disturbance::is_busy(*used, cpus.len()))?;
-        let used = disturbance::of_cpus(used, cpus.len());
+        let used = self.while_watched(|| sleep(WATCHED)).1?;
         talk.tell(format_args!(
             "the machine is busy: other processes use {used}. Times will be disturbed; wait until \
              it is idle (the system's `top` shows what uses CPUs)"
