@@ -107,7 +107,7 @@ pub fn advise(args: &AdviseOptions) -> Result<ExitCode, Failure> {
     let measured = alone::measure_missing(&session, &workload, &counts, how, runs, &mut store);
     let measured = match measured {
         Ok(measured) => measured,
-        Err(stop) => return stop.told(),
+        Err(stop) => return stop.code(),
     };
     let found = SoloTimes { store: &store, measured };
     let candidate = |spec: &ProgramSpec| candidate(&session, spec, &counts(spec), how, &found);

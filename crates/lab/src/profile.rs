@@ -98,7 +98,7 @@ pub fn profile(args: &ProfileOptions) -> Result<ExitCode, Failure> {
                 print(&why_no_misses(counters::check(Events::HARDWARE)))?;
             }
         }
-        Err(stop) => return stop.told(),
+        Err(stop) => return stop.code(),
     }
     Ok(ExitCode::SUCCESS)
 }

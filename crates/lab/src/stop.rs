@@ -6,7 +6,6 @@ use cosched_core::engine::outcome::Ended;
 
 use crate::store::StoreError;
 use crate::ui::failure::{Failure, exit_code};
-use crate::ui::say;
 
 /// Why measuring ended early.
 #[derive(Debug)]
@@ -24,13 +23,6 @@ impl MeasuringStop {
     /// The failure, if it is one.
     pub fn code(self) -> Result<ExitCode, Failure> {
         Ok(exit_code(MeasuringStop::ended(Err(self))?, false))
-    }
-
-    /// The exit code after an interruption, of which the user is told.
-    pub(crate) fn told(self) -> Result<ExitCode, Failure> {
-        let code = self.code()?;
-        say(format_args!("interrupted; complete measurements are kept"));
-        Ok(code)
     }
 
     /// How something ended that measures, or the failure.

@@ -38,7 +38,10 @@ pub(super) fn not_kept(
     let disturbed = made.iter().filter(|run| run.disturbed.is_some()).count();
     let of_them = match (disturbed, made.len()) {
         (1, 1) => String::new(),
-        (n, all) => format!(" {n} of {all} runs were disturbed and"),
+        (n, all) => {
+            let were = if n == 1 { "was" } else { "were" };
+            format!(" {n} of {all} runs {were} disturbed and")
+        }
     };
     let worst = if disturbed > 1 { " in the worst one" } else { "" };
     let same = match same {

@@ -10,6 +10,7 @@
 //!
 //! A time that other processes disturbed is not kept: later commands would use it without a word.
 
+use cosched_core::format::count;
 use cosched_workload::ProgramSpec;
 
 use super::disturbed::{self, Disturbance};
@@ -18,8 +19,8 @@ use crate::how::How;
 use crate::session::Session;
 use crate::stop::MeasuringStop;
 use crate::store::{Key, SoloRecord, Store};
-use crate::ui::Talk;
 use crate::ui::pace::{Pace, order};
+use crate::ui::{Talk, say};
 
 /// What becomes of runs that are known already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +53,12 @@ impl Subject {
         let undisturbed: Vec<SoloRun> =
             self.made.iter().filter(|run| run.disturbed.is_none()).cloned().collect();
         (!undisturbed.is_empty()).then(|| program::entry(&undisturbed, self.before.as_ref()))
+    }
+
+    /// What is kept by now; `None` where it would replace more runs, too.
+    fn kept(&self, runs: u16) -> Option<SoloRecord> {
+        let is_over = self.runs() >= usize::from(runs);
+        self.to_keep().filter(|entry| is_over || entry.times.len() >= self.least)
     }
 
     fn measured(self, session: &Session) -> Measured {
@@ -109,19 +116,49 @@ pub(crate) fn measure(
     let mut pace = Pace::new(subjects.len(), rounds, rounds.into());
     for round in 0..rounds {
         for position in order(subjects.len(), round) {
+            let spec = &subjects[position].spec;
+            let threads = session.threads(spec);
+            pace.begin(round, &format!("{} alone, threads: {threads}", spec.name));
+            let made = program::run_alone(session, spec, how).inspect_err(|stop| {
+                if matches!(stop, MeasuringStop::Interrupted(_)) {
+                    say(format_args!("interrupted; {}", what_is_kept(&subjects, runs)));
+                }
+            })?;
             let subject = &mut subjects[position];
-            let threads = session.threads(&subject.spec);
-            pace.begin(round, &format!("{} alone, threads: {threads}", subject.spec.name));
-            subject.made.push(program::run_alone(session, &subject.spec, how)?);
-            let is_over = subject.runs() >= usize::from(runs);
-            let is_enough = |entry: &SoloRecord| is_over || entry.times.len() >= subject.least;
-            if let Some(entry) = subject.to_keep().filter(is_enough) {
+            subject.made.push(made);
+            if let Some(entry) = subject.kept(runs) {
                 store.put(&subject.key, &entry)?;
             }
         }
     }
     subjects.iter().for_each(|subject| program::tell_scaled(&subject.spec, &subject.made));
     Ok(subjects.into_iter().map(|subject| subject.measured(session)).collect())
+}
+
+/// How many of the measured times are kept, and why others are not.
+fn what_is_kept(subjects: &[Subject], runs: u16) -> String {
+    let made = subjects.iter().flat_map(|subject| &subject.made);
+    let (all, disturbed) =
+        (made.clone().count(), made.filter(|run| run.disturbed.is_some()).count());
+    let kept = subjects.iter().filter(|subject| subject.kept(runs).is_some());
+    let kept = kept.flat_map(|subject| &subject.made).filter(|run| run.disturbed.is_none()).count();
+    let were = |n: usize| format!("{n} {}", if n == 1 { "was" } else { "were" });
+    let few = all - disturbed - kept;
+    let why = [
+        (disturbed > 0).then(|| format!("{} disturbed", were(disturbed))),
+        (few > 0).then(|| format!("{} too few to replace known ones", were(few))),
+    ];
+    let why: Vec<String> = why.into_iter().flatten().collect();
+    match (all, kept) {
+        (0, _) => "no run was complete".to_owned(),
+        (1, 1) => "the measured time is kept".to_owned(),
+        _ if kept == all => format!("all {all} measured times are kept"),
+        _ => format!(
+            "kept: {kept} of {} ({})",
+            count(all, "measured time", "measured times"),
+            why.join(", ")
+        ),
+    }
 }
 
 #[cfg(test)]
@@ -164,7 +201,7 @@ mod tests {
         assert_eq!(times(&mixed.to_keep().unwrap()), [2]);
         let measured = mixed.measured(&session);
         assert_eq!((times(&measured.entry), measured.disturbed), (vec![2], None));
-        assert!(measured.not_kept.unwrap().contains("1 of 2 runs were disturbed"));
+        assert!(measured.not_kept.unwrap().contains("1 of 2 runs was disturbed"));
         let alone = subject(&session, &[], &[(9, true)]);
         assert_eq!(alone.to_keep(), None);
         let measured = alone.measured(&session);
@@ -172,6 +209,25 @@ mod tests {
         assert!(measured.disturbed.is_some());
         let not_kept = measured.not_kept.unwrap();
         assert!(not_kept.starts_with("cg (the same as twin) alone"), "{not_kept}");
+    }
+
+    #[test]
+    fn an_interruption_says_what_was_kept() {
+        let session = Session::here().unwrap();
+        let kept = |made: &[(u64, bool)], least: usize| {
+            let subject = Subject { least, ..subject(&session, &[], made) };
+            what_is_kept(&[subject], 9)
+        };
+        assert_eq!(kept(&[], 0), "no run was complete");
+        assert_eq!(kept(&[(2, false)], 0), "the measured time is kept");
+        assert_eq!(kept(&[(2, true)], 0), "kept: 0 of 1 measured time (1 was disturbed)");
+        assert_eq!(kept(&[(2, false); 2], 0), "all 2 measured times are kept");
+        let some = kept(&[(2, false), (9, true), (8, true)], 0);
+        assert_eq!(some, "kept: 1 of 3 measured times (2 were disturbed)");
+        let few = kept(&[(2, false), (9, true)], 3);
+        let why = "kept: 0 of 2 measured times (1 was disturbed, 1 was too few to replace known \
+                   ones)";
+        assert_eq!(few, why);
     }
 
     #[test]
