@@ -27,9 +27,8 @@ where
 
 /// A policy, each with what it does.
 pub(crate) fn policy() -> impl TypedValueParser<Value = Kind> {
-    let known =
-        Kind::ALL.map(|kind| PossibleValue::new(kind.name()).help(kind.descriptor().description));
-    PossibleValuesParser::new(known).try_map(|name| name.parse::<Kind>())
+    let known = |kind: Kind| PossibleValue::new(kind.name()).help(kind.descriptor().description);
+    Offered { read: named::<Kind>, values: Kind::ALL.map(known).into() }
 }
 
 pub(crate) fn freezer() -> impl TypedValueParser<Value = FreezerBackend> {
@@ -69,20 +68,20 @@ fn described<T: Copy + Send + Sync + 'static, const N: usize>(
 
 /// A policy with runs that can be predicted; of the others it is told that they cannot.
 pub(crate) fn policy_of_advice() -> impl TypedValueParser<Value = Kind> {
-    Offered { read: named::<Kind>, values: Kind::predictable().collect() }
+    Offered { read: named::<Kind>, values: Kind::predictable().map(PossibleValue::new).collect() }
 }
 
 /// A policy for programs that keep their place; of the others it is told why they cannot.
 pub(crate) fn policy_in_place() -> impl TypedValueParser<Value = Kind> {
     let can = Kind::ALL.into_iter().filter(|kind| kind.descriptor().attaches).map(Kind::name);
-    Offered { read: named::<Kind>, values: can.collect() }
+    Offered { read: named::<Kind>, values: can.map(PossibleValue::new).collect() }
 }
 
 /// Values that completions offer, of more that can be read.
 #[derive(Clone)]
 pub(crate) struct Offered<T> {
     pub(crate) read: fn(&str) -> Result<T, String>,
-    pub(crate) values: Vec<&'static str>,
+    pub(crate) values: Vec<PossibleValue>,
 }
 
 impl<T: Clone + Send + Sync + 'static> TypedValueParser for Offered<T> {
@@ -98,7 +97,7 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Offered<T> {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(self.values.iter().map(PossibleValue::new)))
+        Some(Box::new(self.values.iter().cloned()))
     }
 }
 
@@ -109,12 +108,14 @@ pub(crate) fn kernel() -> impl TypedValueParser<Value = Kernel> {
 
 /// A simulated machine, which need not be one of those that come along.
 pub(crate) fn machine() -> impl TypedValueParser<Value = String> {
-    Offered { read: named::<String>, values: Hardware::names().chain([THIS]).collect() }
+    let known = Hardware::names().chain([THIS]).map(PossibleValue::new);
+    Offered { read: named::<String>, values: known.collect() }
 }
 
 #[cfg(test)]
 mod tests {
     use clap::{CommandFactory, Parser};
+    use cosched_policy::Kind;
 
     use crate::commands::Cli;
 
@@ -139,6 +140,18 @@ mod tests {
             assert!(machines.contains(&"this".to_owned()), "{machines:?}");
             assert!(machines.contains(&"opteron-64".to_owned()), "{machines:?}");
         }
+    }
+
+    #[test]
+    fn unknown_policies_are_refused_in_the_same_words() {
+        let said = "there is no policy 'gagn' (did you mean 'gang'?); choose from linux, ";
+        for line in ["run --policy", "exec --policy", "compare --policies", "sim params"] {
+            let words = ["cosched"].into_iter().chain(line.split(' ')).chain(["gagn"]);
+            let refusal = Cli::try_parse_from(words).unwrap_err().to_string();
+            assert!(refusal.contains(said), "{refusal}");
+        }
+        let help = Cli::command().find_subcommand_mut("run").unwrap().render_long_help();
+        assert!(help.to_string().contains(Kind::Gang.descriptor().description));
     }
 
     #[test]

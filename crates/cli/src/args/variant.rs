@@ -5,7 +5,7 @@
 //! one here. What is not said for a variant holds as it was said for all variants.
 
 use clap::Parser;
-use clap::builder::TypedValueParser;
+use clap::builder::{PossibleValue, TypedValueParser};
 use cosched_policy::Kind;
 use cosched_workload::shell;
 
@@ -37,7 +37,8 @@ struct OwnOptions {
 /// A variant on a command line; there are more than have a name.
 pub(crate) fn variant() -> impl TypedValueParser<Value = Variant> {
     let policies = Kind::ALL.into_iter().map(Kind::name);
-    Offered { read: named::<Variant>, values: policies.chain(Variant::rivals()).collect() }
+    let known = policies.chain(Variant::rivals()).map(PossibleValue::new);
+    Offered { read: named::<Variant>, values: known.collect() }
 }
 
 /// Reads `NAME=POLICY OPTIONS`.

@@ -1,11 +1,15 @@
 //! Names that mean nothing.
 
+use cosched_workload::nearest::nearest;
+
 /// An unknown name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no {what} '{name}'; choose from {known}")]
+#[error("there is no {what} '{name}'{meant}; choose from {known}")]
 pub struct UnknownName {
     what: &'static str,
     name: String,
+    /// The name that was probably meant, as an addition.
+    meant: String,
     known: String,
 }
 
@@ -15,7 +19,9 @@ impl UnknownName {
         name: &str,
         known: [&str; N],
     ) -> UnknownName {
-        UnknownName { what, name: name.to_owned(), known: known.join(", ") }
+        let meant = nearest(name, known).map(|near| format!(" (did you mean '{near}'?)"));
+        let meant = meant.unwrap_or_default();
+        UnknownName { what, name: name.to_owned(), meant, known: known.join(", ") }
     }
 }
 
