@@ -356,7 +356,7 @@ fn only_gang_policies_refuse_more_threads_than_cpus() {
             "'big' requests 1000 threads",
             "Set `threads`",
             policy,
-            "'fcfs' or 'linux'",
+            "choose a policy that does not: turns, linux, ",
         ];
         refuses(&big, &format!("--policy {policy}"), &saying);
     }

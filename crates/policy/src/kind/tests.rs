@@ -55,6 +55,9 @@ fn every_policy_is_found_by_its_name() {
     let error = "fifo".parse::<Kind>().unwrap_err().to_string();
     let (what, known) = error.split_once("; choose from ").unwrap();
     assert_eq!(what, "there is no policy 'fifo'");
+    let near = "gagn".parse::<Kind>().unwrap_err().to_string();
+    let what = "there is no policy 'gagn' (did you mean 'gang'?); choose from linux, ";
+    assert!(near.starts_with(what), "{near}");
     assert_eq!(known.split(", ").collect::<Vec<_>>(), Kind::ALL.map(|kind| kind.to_string()));
     assert!(known.starts_with("linux, linux-groups, fcfs, "), "baselines come first: {known}");
 }
@@ -71,6 +74,7 @@ fn programs_larger_than_the_machine_do_not_fit_gangs() {
     let error = only(Kind::Gang.check(&demands, 2));
     assert!(error.starts_with("jobs.toml:3:11: program 1 (large): 'large' requests 3"), "{error}");
     assert!(error.contains("there are 2 CPUs") && error.contains("`threads`"), "{error}");
+    assert!(error.contains("does not: turns, linux, linux-groups, fcfs, "), "{error}");
     let errors = Kind::Gang.check(&demands, 1).unwrap_err();
     assert_eq!(errors.len(), 2, "each program that is too large: {errors:?}");
     let error = errors[0].to_string();

@@ -12,6 +12,15 @@ use crate::shuffling::sockets::SocketsError;
 const BESIDE_MODEL: &str = "below its line [[program]], beside `command`: policies do not read \
                             models";
 
+/// The policies that run programs with more threads than CPUs and need nothing else, the default
+/// first.
+fn for_all_sizes() -> String {
+    let fits = |kind: &Kind| !kind.insists_on_gangs() && kind.descriptor().needs.is_empty();
+    let others = Kind::ALL.into_iter().filter(|kind| *kind != Kind::default());
+    let all = std::iter::once(Kind::default()).chain(others).filter(fits);
+    all.map(Kind::name).collect::<Vec<_>>().join(", ")
+}
+
 /// Why a policy cannot run, and the remedy.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Unfit {
@@ -19,9 +28,10 @@ pub enum Unfit {
     #[error(
         "{place}: '{}' requests {threads} threads, but there {} to use, and policy '{policy}' runs \
          all threads of a program at once. Set `threads` of the program to at most {cpus}, or \
-         choose the policy 'fcfs' or 'linux'",
+         choose a policy that does not: {}",
         shown(program),
         format!("{} {}", if *cpus == 1 { "is" } else { "are" }, count(*cpus, "CPU", "CPUs")),
+        for_all_sizes(),
     )]
     TooManyThreads {
         /// The place of its thread count.
