@@ -28,6 +28,14 @@ pub struct Source {
     pub commands: Vec<String>,
 }
 
+impl Source {
+    /// Whether the jobs file can be read only once: standard input, or what a shell hands over.
+    pub fn is_piped(&self) -> bool {
+        let is_piped = |path: &PathBuf| path == Path::new("-") || path.starts_with("/dev");
+        self.workload.as_ref().is_some_and(is_piped)
+    }
+}
+
 /// The arguments as text. cosched writes commands into its results and its logs, so they must be
 /// text.
 ///
@@ -143,11 +151,7 @@ pub fn compare_command(
         words.extend(["--policies".to_owned(), format!("linux,fcfs,{policy}")]);
     }
     words.extend_from_slice(options);
-    words.extend(source.workload.iter().map(|path| match path.starts_with("/dev") {
-        // What a shell handed over is read by now; the same can be piped in again.
-        true => "-".to_owned(),
-        false => path.to_string_lossy().into_owned(),
-    }));
+    words.extend(source.workload.iter().map(|path| path.to_string_lossy().into_owned()));
     words.extend(source.programs.iter().flat_map(|line| ["--prog".to_owned(), line.clone()]));
     if !source.commands.is_empty() {
         words.push("--".to_owned());
