@@ -40,6 +40,28 @@ fn simulated(folder: &TempDir, policy: &str) -> Value {
     serde_json::from_str(&printed(folder.path(), &[&arguments[..], &out].concat())).unwrap()
 }
 
+#[test]
+fn policies_for_malleable_programs_say_that_there_are_none() {
+    let said = |key: &str, command: &str| {
+        let folder = workload("", key);
+        let mut cosched = Command::new(env!("CARGO_BIN_EXE_cosched"));
+        let words = command.split(' ');
+        let output = cosched.args(words).current_dir(folder.path()).output().unwrap();
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let note = "no program is malleable, so adaptive-greedy will schedule as greedy would";
+    for command in [
+        "sim jobs.toml --machine core:2 --policy adaptive-greedy",
+        "compare jobs.toml --machine core:2 --policies linux,adaptive-greedy --runs 1",
+        "run --policy adaptive-greedy -- true",
+        "compare --policies linux,adaptive-greedy --runs 1 -- true ::: true",
+    ] {
+        assert!(said("", command).contains(note), "{command}: {}", said("", command));
+    }
+    let malleable = said("malleable = true", "sim jobs.toml --machine core:2 -p adaptive-greedy");
+    assert!(!malleable.contains("no program is malleable"), "{malleable}");
+}
+
 /// The thread limits of programs, in order.
 fn allowed(run: &Value) -> Vec<u64> {
     let decisions = run["decisions"].as_array().unwrap().iter();

@@ -22,6 +22,7 @@ use std::process::ExitCode;
 
 use cosched_workload::Workload;
 
+use crate::how::check::without_malleable;
 use crate::out;
 use crate::session::Session;
 use crate::table::{self, AfterTable};
@@ -61,9 +62,10 @@ pub fn simulate(args: &RunOptions) -> Result<ExitCode, Failure> {
     simulator.pace.most_events = args.max_events;
     let PreparedPrograms { jobs, mut profiles } = prepared;
     let request = simulator.request(&workload, scene.policy, &profiles);
-    if let Some(foreign) = Session::foreign_table(&simulator.hardware.name, &request) {
-        say(format_args!("{foreign}"));
-    }
+    let foreign = Session::foreign_table(&simulator.hardware.name, &request);
+    let is_malleable = jobs.iter().any(|job| job.model.is_malleable());
+    let notes = foreign.into_iter().chain(without_malleable(&[scene.policy], is_malleable));
+    notes.for_each(|note| say(format_args!("{note}")));
     if args.no_solo {
         tell_unscaled(&workload, &[scene.policy]);
     }

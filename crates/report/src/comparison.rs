@@ -43,6 +43,9 @@ pub struct Comparison {
     pub rounds: usize,
     /// Whether it was ended before its last round.
     pub interrupted: bool,
+    /// Whether its rounds are in a folder, so that it can be continued.
+    #[serde(skip)]
+    pub can_continue: bool,
     /// The rounds, counted from 1, in which other processes took CPU time that matters; older
     /// documents lack it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -251,6 +254,7 @@ impl Comparison {
             simulated: model.machine.is_simulated(),
             rounds,
             interrupted: false,
+            can_continue: false,
             disturbed_rounds: disturbed_rounds(variants),
             variants: compared.collect::<Option<_>>()?,
         })

@@ -101,8 +101,8 @@ fn names() -> String {
 pub enum HardwareError {
     /// There is no included description of this name.
     #[error(
-        "there is no machine '{name}': choose from {}, name a file, or describe it as 'package:2 \
-         core:8'",
+        "there is no machine '{name}': choose from {}, name a file, describe it as 'package:2 \
+         core:8', or take 'this' (after `cosched sim measure`)",
         names()
     )]
     Unknown {

@@ -149,6 +149,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
             });
             let (_, workload) = both(used, workload)?;
             let mut simulated = Simulated::new(&workload, machine, kernel, seed, how)?;
+            simulated.tell_unused(&kinds, talk);
             let description = simulated.description();
             run(args, how, variants, &workload, &mut simulated, |record| {
                 let record = record.with("--kernel", kernel.name()).with("--seed", seed);
@@ -230,7 +231,9 @@ fn run(
             return Err(Failure::Broken(failure));
         }
         Ok(comparison) => {
-            let mut comparison = Comparison { interrupted: !experiment.whole, ..comparison };
+            let can_continue = args.out.is_some();
+            let interrupted = !experiment.whole;
+            let mut comparison = Comparison { interrupted, can_continue, ..comparison };
             for (compared, variant) in comparison.variants.iter_mut().zip(variants) {
                 compared.options = variant.words().map(str::to_owned);
             }

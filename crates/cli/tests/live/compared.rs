@@ -140,3 +140,41 @@ fn split_gives_every_program_its_own_cpus_from_its_start() {
     }
     place.nothing_is_left_of(&ended);
 }
+
+#[test]
+fn a_comparison_of_one_program_says_that_turns_change_nothing() {
+    let place = Place::new();
+    let said = |policies: &str, commands: &[&str]| {
+        let compare = ["compare", "--policies", policies, "--runs", "1", "--"];
+        place.cosched(&[&compare[..], commands].concat()).ended().with(0).stderr
+    };
+    let note = "there is one program, so it shares CPUs with no other";
+    let alone = said("linux,gang", &["true"]);
+    assert!(alone.contains(note), "{alone}");
+    for other in [said("linux,passive", &["true"]), said("linux,gang", &["true", ":::", "true"])] {
+        assert!(!other.contains(note), "{other}");
+    }
+}
+
+#[test]
+fn a_run_offers_a_comparison_only_where_it_can_be_made() {
+    let place = Place::new();
+    place.write("jobs.toml", "[[program]]\ncommand = 'true'\n".repeat(2));
+    let cosched = env!("CARGO_BIN_EXE_cosched");
+    for (command, is_offered) in [
+        ("run --policy fcfs jobs.toml", true),
+        ("run --policy linux jobs.toml", false),
+        ("run --policy fcfs - < jobs.toml", false),
+        ("run --policy fcfs /dev/stdin < jobs.toml", false),
+    ] {
+        let line = format!("exec {cosched} {command}");
+        let ended = std::process::Command::new("sh")
+            .args(["-c", &line])
+            .current_dir(place.path("."))
+            .output()
+            .unwrap();
+        let printed = String::from_utf8(ended.stdout).unwrap();
+        assert!(ended.status.success(), "{command}: {printed}");
+        assert_eq!(printed.contains("measures whether"), is_offered, "{command}: {printed}");
+    }
+}

@@ -40,6 +40,32 @@ fn mistakes_of_models_and_options_are_told_at_once() {
 }
 
 #[test]
+fn a_missing_machine_and_missing_models_are_told_at_once() {
+    let message = refused("[[program]]\ncommand = 'a'\n", "--policy gang");
+    assert_all(&message, &["add --machine with a name", "program 1 (a): the program has no [prog"]);
+    let message = refused(WIDE, "--policy gang");
+    assert!(message.contains("add --machine") && !message.contains("errors"), "{message}");
+    let message = refused(WIDE, "--machine cray");
+    assert!(message.contains("or take 'this'"), "{message}");
+}
+
+#[test]
+fn turns_by_weight_are_refused_on_a_kernel_without_them() {
+    let refusal = "greedy: --turns weight: the kernel 'cfs' cannot share CPUs by weight; choose \
+                   --kernel eevdf, or use --turns freeze";
+    let options = "--machine core:4 --kernel cfs --turns weight --policy greedy";
+    let message = refused(WIDE, options);
+    assert!(message.contains(refusal), "{message}");
+    let words =
+        "compare jobs.toml --machine core:4 --kernel cfs --variant a=greedy\t--turns=weight";
+    let message = refusal_of(words, WIDE);
+    assert!(message.contains(refusal), "{message}");
+    let message =
+        refused(WIDE, "--machine core:4 --turns weight --sweep kernel=eevdf,cfs -p greedy");
+    assert!(message.contains(refusal), "{message}");
+}
+
+#[test]
 fn what_several_policies_lack_is_told_at_once() {
     let lacks = [
         "'a' requests 4 threads, but there are 2 CPUs to use, and policy 'gang'",
@@ -60,7 +86,7 @@ fn refusal_of(words: &str, workload: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("jobs.toml"), workload).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
-    let output = command.current_dir(&folder).args(words.split_whitespace()).output().unwrap();
+    let output = command.current_dir(&folder).args(words.split(' ')).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     String::from_utf8(output.stderr).unwrap()
 }

@@ -4,12 +4,12 @@ use cosched_core::Profile;
 use cosched_linux::control::run_cgroups::ByWeight;
 use cosched_policy::Kind;
 use cosched_results::result::Context;
-use cosched_workload::Workload;
+use cosched_workload::{SEPARATOR, Workload};
 
 use super::{Site, VariantRun};
 use crate::alone;
 use crate::how::How;
-use crate::how::check::unused_weights;
+use crate::how::check::{unused_weights, without_malleable};
 use crate::session::{
     ByWeightReport, Extras, NO_WEIGHTS, Ran, Request, Session, THIS, by_weight, unused_by_weight,
 };
@@ -59,9 +59,19 @@ impl<'a> Here<'a> {
     /// When files of the kernel cannot be read.
     pub fn tell_unused(&self, variants: &[(Kind, How)]) -> Result<(), Failure> {
         let variants = variants.iter().map(|(kind, how)| (*kind, how));
-        if let Some(note) = unused_weights(&self.workload.programs, variants.clone()) {
-            self.talk.tell(format_args!("{note}"));
-        }
+        let programs = &self.workload.programs;
+        let kinds: Vec<Kind> = variants.clone().map(|(kind, _)| kind).collect();
+        let has_malleable = programs.iter().any(|spec| spec.malleable);
+        let is_alone = programs.len() == 1 && kinds.iter().any(|kind| kind.makes_gangs());
+        let alone = is_alone.then(|| {
+            format!(
+                "there is one program, so it shares CPUs with no other, and turns change nothing; \
+                 write '{SEPARATOR}' between the commands of several programs"
+            )
+        });
+        let notes = unused_weights(programs, variants.clone()).into_iter();
+        let notes = notes.chain(without_malleable(&kinds, has_malleable));
+        notes.chain(alone).for_each(|note| self.talk.tell(format_args!("{note}")));
         let notes = unused_by_weight(&self.session, variants);
         // Without CPU groups another policy decides, which uses them.
         if !notes.is_empty() && ByWeightReport::lack().map_err(Failure::broken)?.is_none() {

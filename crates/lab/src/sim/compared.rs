@@ -15,12 +15,14 @@ use cosched_results::result::{Context, RunResult};
 use cosched_sim::{Hardware, Kernel, SimulatedJob};
 use cosched_workload::Workload;
 
-use super::simulator::{PreparedPrograms, Scene, Simulator, hardware};
+use super::simulator::{PreparedPrograms, Scene, Simulator, check_weights, hardware};
 use crate::experiment::{Site, VariantRun};
 use crate::how::How;
+use crate::how::check::without_malleable;
 use crate::out;
 use crate::session::{Ran, Session};
 use crate::stop::MeasuringStop;
+use crate::ui::Talk;
 use crate::ui::failure::Failure;
 
 /// A machine that is not there.
@@ -66,6 +68,13 @@ impl<'a> Simulated<'a> {
         let signals = INTERRUPTIONS.map(|(signal, _)| signal);
         let signals = Poll::new(&signals).map_err(Failure::broken)?;
         Ok(Simulated { workload, hardware, scene, simulator, jobs, profiles, signals })
+    }
+
+    /// Says so if policies for malleable programs have none.
+    pub fn tell_unused(&self, kinds: &[Kind], talk: Talk) {
+        let is_malleable = self.jobs.iter().any(|job| job.model.is_malleable());
+        let note = without_malleable(kinds, is_malleable);
+        note.iter().for_each(|note| talk.tell(format_args!("{note}")));
     }
 
     /// The machine of the round, for a variant in which policies do their work like this.
@@ -123,6 +132,7 @@ impl Site for Simulated<'_> {
     }
 
     fn check(&self, workload: &Workload, kind: Kind, how: &How) -> Result<(), Failure> {
+        check_weights(kind, how, self.scene.kernel)?;
         let simulator = self.simulator_for(how);
         simulator.jobs(workload)?;
         simulator.session.plan(&simulator.request(workload, kind, &self.profiles))?;

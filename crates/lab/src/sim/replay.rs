@@ -24,7 +24,7 @@ use cosched_workload::shell;
 use cosched_workload::{Workload, brief, shown_path};
 
 use super::options::RunOptions;
-use super::simulator::{Scene, Simulator, hardware};
+use super::simulator::{Scene, Simulator, check_weights, hardware};
 use super::this::THIS;
 use crate::experiment::{self, Variant};
 use crate::how::{How, PolicyChoices};
@@ -68,6 +68,7 @@ pub(super) fn replay(run: &Path, args: &RunOptions) -> Result<ExitCode, Failure>
     for (simulator, kind) in both {
         stage.check(simulator, kind, &record.result).map_err(|failure| record.name_in(failure))?;
     }
+    check_weights(policy, given, kernel)?;
     if let Some(folder) = &args.out {
         out::prepare(folder, &Workload { programs: Vec::new() })?;
     }

@@ -22,7 +22,7 @@ use super::{this, watch};
 use crate::how::{How, PolicyChoices};
 use crate::session::{Molded, Request, Session, backends_by_weight, by_weight, is_moldable};
 use crate::source;
-use crate::ui::failure::{Failure, together};
+use crate::ui::failure::{Failure, both, together};
 use crate::ui::say;
 
 /// The seed where none is given.
@@ -86,7 +86,7 @@ impl Scene {
 
     /// The one that the options name; `also`: what else to say where they name no machine.
     pub(super) fn of(args: &RunOptions, also: &str) -> Result<Scene, Failure> {
-        let missing = || {
+        let no_machine = || {
             let known: Vec<&str> = Hardware::names().collect();
             Failure::Input(format!(
                 "no machine to simulate; add --machine with a name ({}), with words such as \
@@ -94,9 +94,14 @@ impl Scene {
                 known.join(", ")
             ))
         };
+        // Without a machine the programs are read as for this one: they may lack models, too.
+        let file = args.workload.as_deref().filter(|_| args.machine.is_none());
+        let read = |file| source::simulated(Some(file), &Session::here()?);
+        let machine = args.machine.clone().ok_or_else(no_machine);
+        let (machine, _) = both(machine, file.map(read).transpose())?;
         Ok(Scene {
             policy: args.policy.unwrap_or_default(),
-            machine: args.machine.clone().ok_or_else(missing)?,
+            machine,
             kernel: args.kernel.unwrap_or(Kernel::EEVDF),
             seed: args.seed.unwrap_or(SEED),
             how: args.how.clone(),
@@ -174,6 +179,22 @@ pub(super) fn on_its_own(spec: &ProgramSpec) -> ProgramSpec {
     ProgramSpec { start: Nanos::ZERO, after, group: None, weight: 1.0, ..spec.clone() }
 }
 
+/// Refuses turns by weight where they are insisted on and the kernel has none.
+pub(super) fn check_weights(kind: Kind, how: &How, kernel: Kernel) -> Result<(), Failure> {
+    if by_weight(kind, how) != ByWeight::Always || kernel.takes_turns_by_weight() {
+        return Ok(());
+    }
+    let can =
+        |name: &&str| Kernel::named(name).is_some_and(|kernel| kernel.takes_turns_by_weight());
+    let can: Vec<&str> = Kernel::NAMES.into_iter().filter(can).collect();
+    Err(Failure::Input(format!(
+        "{kind}: --turns weight: the kernel '{}' cannot share CPUs by weight; choose --kernel {}, \
+         or use --turns freeze, which pauses programs",
+        kernel.name(),
+        can.join(" or ")
+    )))
+}
+
 impl Simulator {
     pub(super) fn new(scene: &Scene) -> Result<Simulator, Failure> {
         Ok(Simulator::of(hardware(&scene.machine)?, scene))
@@ -201,6 +222,8 @@ impl Simulator {
 
     /// Checks everything that can be wrong before anything is simulated.
     pub(super) fn prepare(&self, workload: &Workload) -> Result<PreparedPrograms, Failure> {
+        let Scene { policy, kernel, ref how, .. } = self.scene;
+        check_weights(policy, how, kernel)?;
         let jobs = self.jobs(workload)?;
         let profiles = self.session.profiles(workload, &self.scene.how, None);
         self.session.plan(&self.request(workload, self.scene.policy, &profiles))?;

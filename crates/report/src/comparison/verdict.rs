@@ -16,6 +16,8 @@ const PLAIN: [(&str, &str); 6] = [
 ];
 /// The policies that a user gets without naming one, the first that is there.
 const USUAL: [&str; 2] = ["turns", "auto"];
+/// Less than these seconds are mostly the milliseconds in which programs start and end.
+const SHORTEST: f64 = 0.05;
 
 impl Comparison {
     /// What a user needs to know first; `None` where there is only one variant. Fewer rounds than
@@ -46,6 +48,13 @@ impl Comparison {
         if others.is_empty() {
             return None;
         }
+        if self.is_too_short() {
+            return Some(format!(
+                "The programs are too short to compare: no variant takes {} ms, and starting them \
+                 takes a part of that. Give them more work.",
+                1e3 * SHORTEST
+            ));
+        }
         let figures = parts.join("; ") + &self.caveats(own, with_disturbance);
         let busy = if with_disturbance { self.busy() } else { String::new() };
         Some(match self.has_verdicts() {
@@ -63,9 +72,12 @@ impl Comparison {
     fn what_a_verdict_takes(&self) -> String {
         match self.interrupted {
             true => format!(
-                "It ended early, after {}; a verdict takes {FEWEST_TO_COMPARE} or more. If \
-                 `--out` was given, the same command with `--resume` continues",
+                "It ended early, after {}; a verdict takes {FEWEST_TO_COMPARE} or more. {}",
                 words::count(self.rounds, "complete round", "complete rounds"),
+                match self.can_continue {
+                    true => "The same command with `--resume` continues",
+                    false => "With `--out DIR` a comparison can be continued later",
+                }
             ),
             false => format!(
                 "A verdict takes {FEWEST_TO_COMPARE} rounds or more (`--runs {FEWEST_TO_COMPARE}`)"
@@ -85,6 +97,12 @@ impl Comparison {
         }
     }
 
+    /// Whether differences are of how programs start and end, and not of how they run.
+    fn is_too_short(&self) -> bool {
+        let is_short = |variant: &Compared| variant.total_seconds.value < SHORTEST;
+        !self.simulated && self.variants.iter().all(is_short)
+    }
+
     fn has_verdicts(&self) -> bool {
         self.rounds >= FEWEST_TO_COMPARE
     }
@@ -102,6 +120,9 @@ impl Comparison {
     /// with what users do without it.
     pub fn sentences(&self) -> Vec<String> {
         let Some((first, others)) = self.variants.split_first() else { return Vec::new() };
+        if self.is_too_short() {
+            return Vec::new();
+        }
         let others = others.iter().map(|other| (other, first));
         let own = self.own().filter(|own| !is_plain(own) && own.name != first.name);
         let is_usual = |variant: &&Compared| {
@@ -182,18 +203,16 @@ impl Comparison {
         let disturbed = with_disturbance && self.busy().is_empty();
         if disturbed && !self.disturbed_rounds.is_empty() {
             caveats.push(format!(
-                "{} of {} disturbed",
+                "; {} of {} {} disturbed",
                 self.disturbed_rounds.len(),
-                words::count(self.rounds, "round", "rounds")
+                words::count(self.rounds, "round", "rounds"),
+                if self.disturbed_rounds.len() == 1 { "was" } else { "were" }
             ));
         }
         if own.failed > 0 {
-            caveats.push("programs failed".to_owned());
+            caveats.push("; programs failed".to_owned());
         }
-        match caveats.is_empty() {
-            true => String::new(),
-            false => format!(" ({})", caveats.join("; ")),
-        }
+        caveats.concat()
     }
 }
 
@@ -402,15 +421,16 @@ mod tests {
             said(&variants(6))
                 .starts_with("Measured in 6 rounds: cosched (turns) 4.1 s; together (linux) ")
         );
-        let interrupted = Comparison { interrupted: true, ..Comparison::of(&variants(6)).unwrap() };
-        let said = interrupted.verdict().unwrap();
-        assert!(
-            said.ends_with(
-                ". It ended early, after 6 complete rounds; a verdict takes 7 or more. If `--out` \
-                 was given, the same command with `--resume` continues."
-            ),
-            "{said}"
-        );
+        for (can_continue, how) in [
+            (true, "The same command with `--resume` continues."),
+            (false, "With `--out DIR` a comparison can be continued later."),
+        ] {
+            let all = Comparison::of(&variants(6)).unwrap();
+            let interrupted = Comparison { interrupted: true, can_continue, ..all };
+            let said = interrupted.verdict().unwrap();
+            let end = ". It ended early, after 6 complete rounds; a verdict takes 7 or more. ";
+            assert!(said.ends_with(&format!("{end}{how}")), "{said}");
+        }
         let simulated = Comparison { simulated: true, ..Comparison::of(&variants(1)).unwrap() };
         assert!(
             simulated
@@ -418,6 +438,21 @@ mod tests {
                 .unwrap()
                 .starts_with("Simulated in 1 round: cosched (turns) 4.0 s; ")
         );
+    }
+
+    #[test]
+    fn programs_of_no_length_get_no_verdict() {
+        let variants = |seconds: f64| {
+            let totals = [seconds; 7];
+            [variant("linux", 2.0, &totals), variant("turns", 1.0, &totals)]
+        };
+        let short = Comparison::of(&variants(0.004)).unwrap();
+        let verdict = short.verdict().unwrap();
+        assert!(verdict.starts_with("The programs are too short to compare: "), "{verdict}");
+        assert!(short.sentences().is_empty(), "{:?}", short.sentences());
+        let simulated = Comparison { simulated: true, ..short };
+        assert!(simulated.verdict().unwrap().starts_with("Verdict: "));
+        assert!(said(&variants(0.04)).starts_with("Verdict: "));
     }
 
     #[test]
@@ -439,7 +474,7 @@ mod tests {
     fn failures_and_disturbed_rounds_are_part_of_it() {
         let mut variants = [variant("linux", 2.5, &SEVEN), variant("turns", 1.0, &SEVEN)];
         variants[0].runs[1].others_cpu_seconds = Some(10.0);
-        let disturbed = "2.5x slower than cosched (1 of 7 rounds disturbed).";
+        let disturbed = "2.5x slower than cosched; 1 of 7 rounds was disturbed.";
         assert!(said(&variants).ends_with(disturbed), "{}", said(&variants));
         let mut busy = variants.clone();
         for run in &mut busy[1].runs[..3] {
@@ -463,6 +498,10 @@ mod tests {
                 .contains("together (linux) 10.2 s, but other programs failed than with cosched")
         );
         variants[1].runs[1].programs[0].exit = Some(cosched_core::Exit::Code(1));
-        assert!(said(&variants).ends_with("; programs failed)."), "{}", said(&variants));
+        assert!(
+            said(&variants).ends_with("was disturbed; programs failed."),
+            "{}",
+            said(&variants)
+        );
     }
 }

@@ -70,6 +70,21 @@ pub fn unused_weights<'a>(
     Some(format!("the weights of the programs have no effect with {}", list(&names)))
 }
 
+/// What is said of policies that choose the threads of malleable programs, where there are none.
+pub fn without_malleable(kinds: &[Kind], has_malleable: bool) -> Option<String> {
+    let idle = kinds.iter().filter(|kind| kind.descriptor().limits_threads);
+    let mut names: Vec<&str> = idle.map(|kind| kind.name()).collect();
+    names.dedup();
+    let base = |name: &&str| name.trim_start_matches("adaptive-").to_owned();
+    (!names.is_empty() && !has_malleable).then(|| {
+        format!(
+            "no program is malleable, so {} will schedule as {} would",
+            list(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()),
+            list(&names.iter().map(base).collect::<Vec<_>>())
+        )
+    })
+}
+
 impl How {
     /// Refuses options that were given and that none of these policies supports.
     ///
@@ -207,6 +222,16 @@ mod tests {
         ] {
             assert_eq!(check(goal, milliseconds, kinds), None);
         }
+    }
+
+    #[test]
+    fn policies_for_malleable_programs_say_that_none_is() {
+        let kinds = [Kind::Turns, Kind::AdaptiveGreedy];
+        let note = without_malleable(&kinds, false).unwrap();
+        let expected = "no program is malleable, so adaptive-greedy will schedule as greedy would";
+        assert_eq!(note, expected);
+        assert_eq!(without_malleable(&kinds, true), None);
+        assert_eq!(without_malleable(&[Kind::Greedy], false), None);
     }
 
     #[test]

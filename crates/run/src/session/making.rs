@@ -36,7 +36,7 @@ use super::request::{Origins, Ran, Request};
 use super::sources::{self, ProgressSource};
 use super::{actuators, barriers, streams};
 use crate::how::How;
-use crate::how::check::unused_weights;
+use crate::how::check::{unused_weights, without_malleable};
 use crate::live::ShownRun;
 use crate::out::{self, Folder, RunMark, TakenFolder};
 use crate::progress::{Progress, Telling};
@@ -267,7 +267,9 @@ impl Session {
         }
         if is_shown {
             let weights = unused_weights(&request.workload.programs, [(request.kind, request.how)]);
-            weights.iter().for_each(|note| talk.tell(format_args!("{note}")));
+            let malleable = programs.iter().any(|spec| spec.malleable);
+            let notes = weights.into_iter().chain(without_malleable(&[request.kind], malleable));
+            notes.for_each(|note| talk.tell(format_args!("{note}")));
             if machine.run_cgroups().is_by_weight() {
                 for note in unused_by_weight(self, [(request.kind, request.how)]) {
                     talk.tell(format_args!("{note}"));
