@@ -17,6 +17,9 @@ pub(super) struct ComparedFigures([Option<f64>; 4]);
 /// Their names, in that order; the first two are times, by which policies are put in order.
 const METRICS: [&str; 4] =
     ["total_seconds", "mean_turnaround_seconds", "switches_per_second", "unfairness"];
+/// The same for people.
+const METRICS_IN_WORDS: [&str; 4] =
+    ["total time", "mean turnaround", "switches per second", "unfairness"];
 const TIMES: usize = 2;
 /// An interval is wide if it is this share of what it belongs to.
 const SCATTERED: f64 = 0.5;
@@ -207,8 +210,9 @@ impl CheckReport {
             parts.extend(section.wrong.iter().map(|wrong| wrong.sentence(&section.workload)));
         }
         let of = self.median_error_of.iter();
-        let of: Vec<String> =
-            of.map(|(metric, error)| format!("{metric} {} %", percent(*error))).collect();
+        let of: Vec<String> = of
+            .map(|(metric, error)| format!("{} {} %", in_words(metric), percent(*error)))
+            .collect();
         parts.push(format!(
             "Medians of {} each; distinguishable: {}. Median errors: \
              {}. {} % lie within \
@@ -242,12 +246,20 @@ impl WrongOrder {
     fn sentence(&self, workload: &str) -> String {
         let WrongOrder { metric, faster, slower, live, simulated } = self;
         format!(
-            "{workload}: {metric} of {faster} is below that of {slower} ({:.3} and {:.3}), but \
-             not in the model \
-             ({:.3} and {:.3}).",
-            live[0], live[1], simulated[0], simulated[1]
+            "{workload}: {} of {faster} is below that of {slower} ({:.3} and {:.3}), but not in \
+             the model ({:.3} and {:.3}).",
+            in_words(metric),
+            live[0],
+            live[1],
+            simulated[0],
+            simulated[1]
         )
     }
+}
+
+fn in_words(metric: &str) -> &str {
+    let words = METRICS.into_iter().zip(METRICS_IN_WORDS).find(|(name, _)| *name == metric);
+    words.map_or(metric, |(_, words)| words)
 }
 
 fn section(workload: &str, samples: &[(String, FigureSamples)]) -> WorkloadSection {
@@ -390,6 +402,10 @@ mod tests {
         let wrong = report(&[("a", samples(fast, &[1.4])), ("b", samples(slow, &[1.3]))]);
         assert_eq!((wrong.distinguishable, wrong.wrong_orders), (2, 2));
         assert_eq!(wrong.sections[0].wrong[0].faster, "a");
+        let shown = wrong.show();
+        for words in ["w: total time of a is below that of b (", "Median errors: total time 3"] {
+            assert!(shown.contains(words) && !shown.contains("_seconds"), "{shown}");
+        }
         let equal = report(&[("a", samples(fast, &[1.4])), ("b", samples(slow, &[1.4]))]);
         assert_eq!(equal.wrong_orders, 2);
         let low = &[1.0, 2.0, 1.0, 2.0, 1.0, 2.0];
