@@ -12,6 +12,7 @@ pub(crate) mod doctor;
 pub(crate) mod exec;
 pub(crate) mod explain;
 pub(crate) mod manual;
+pub(crate) mod misplaced;
 pub(crate) mod profile;
 pub(crate) mod recover;
 mod remedy;

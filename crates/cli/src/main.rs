@@ -45,6 +45,9 @@ fn main() -> ExitCode {
     if !matches!(command, commands::Command::Recover(_) | commands::Command::Spin(_)) {
         commands::recover::offer();
     }
+    if let Some(note) = commands::misplaced::note(&arguments) {
+        ui::say(format_args!("{note}"));
+    }
     if command.prints_result() {
         if let Err(failure) = ui::check_stdout() {
             return failure.report();
