@@ -2,6 +2,7 @@
 //! reports and in messages.
 
 use crate::actuator::Actuator;
+use crate::cpuset::CpuSet;
 use crate::time::Nanos;
 
 /// A time span with two or three significant digits.
@@ -26,6 +27,11 @@ pub fn count(n: usize, one: &str, many: &str) -> String {
         1 => format!("1 {one}"),
         n => format!("{n} {many}"),
     }
+}
+
+/// "CPU 5", "CPUs 0-3".
+pub fn cpus(cpus: &CpuSet) -> String {
+    format!("{} {cpus}", if cpus.len() == 1 { "CPU" } else { "CPUs" })
 }
 
 /// A list in words: "a", "a and b", "a, b and c".
@@ -80,6 +86,12 @@ pub fn misses_per_kilo_instruction(misses: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_cpu_is_no_cpus() {
+        assert_eq!(cpus(&CpuSet::first(1)), "CPU 0");
+        assert_eq!(cpus(&CpuSet::first(4)), "CPUs 0-3");
+    }
 
     #[test]
     fn one_thread_is_no_threads() {

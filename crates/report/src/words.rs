@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 pub use cosched_core::format::{
-    count, instant, list, misses_per_kilo_instruction, place, planned, span,
+    count, cpus, instant, list, misses_per_kilo_instruction, place, planned, span,
 };
 use cosched_core::{Aspect, Exit, Nanos, Refusal, Why};
 pub use cosched_policy::at_locks;
@@ -92,7 +92,7 @@ pub fn cause(why: Refusal) -> &'static str {
     match why {
         Refusal::TimedOut => "because the kernel did not confirm the pause in time",
         Refusal::FrozenTooLong => {
-            "because it had been paused for as long as it may be (--max-frozen, or less for tests)"
+            "because it had been paused for as long as --max-frozen allows, or less for tests"
         }
         Refusal::CoschedStopped => "because cosched itself was stopped or got no CPU",
         Refusal::Unguarded => "because no sentinel could be started that would resume it",

@@ -120,8 +120,8 @@ impl Progress {
             _ => "a second signal",
         };
         self.teller.line(format!(
-            "waiting up to {} for {} to end; {again} ends them now",
-            humantime::format_duration(self.grace),
+            "waiting up to {} s for {} to end; {again} ends them now",
+            self.grace.as_secs_f64(),
             self.list(world, ", ", |_| true)
         ));
     }

@@ -321,7 +321,7 @@ impl Recovered {
             .map(|(did, times, one, many)| format!("{did} {}", count(times, one, many)))
             .collect();
         let logs = self.undone.len();
-        let of = format!("After {logs} cosched that {} gone", if logs == 1 { "is" } else { "are" });
+        let of = format!("After {}", count(logs, "killed cosched", "killed coscheds"));
         match parts.is_empty() {
             true => format!("{sentinels}{of}: {nothing} to restore.{sockets}"),
             false => format!("{sentinels}{of}: {}.{sockets}", parts.join(", ")),
@@ -440,7 +440,7 @@ mod tests {
         assert_eq!(sentence(&[]), "Nothing was left behind.");
         assert_eq!(
             sentence(&[Restored::default()]),
-            "After 1 cosched that is gone: nothing was left to restore."
+            "After 1 killed cosched: nothing was left to restore."
         );
         let report = |sentinels_continued, sockets_removed| Recovered {
             sentinels_continued,
@@ -457,7 +457,7 @@ mod tests {
         let one = || Restored { continued: 2, cgroups: 1, ..Restored::default() };
         assert_eq!(
             sentence(&[one(), Restored { masks: 1, ..Restored::default() }]),
-            "After 2 cosched that are gone: continued 2 processes, restored the CPUs of 1 thread, \
+            "After 2 killed coscheds: continued 2 processes, restored the CPUs of 1 thread, \
              removed 1 cgroup."
         );
     }

@@ -32,9 +32,7 @@ impl Pace {
         let part = self.done % self.parts + 1;
         let left = self.left(self.began.elapsed());
         self.done += 1;
-        let left = left.map_or(String::new(), |left| {
-            format!(", about {} left", humantime::format_duration(rounded(left)))
-        });
+        let left = left.map_or(String::new(), |left| format!(", about {} left", rounded(left)));
         self.talk.tell(format_args!(
             "round {} of {}: {what} ({part} of {}){left}",
             round + 1,
@@ -50,10 +48,10 @@ impl Pace {
 }
 
 /// To the second below two minutes, else to the minute: an estimate promises no more.
-fn rounded(time: Duration) -> Duration {
+fn rounded(time: Duration) -> String {
     match time.as_secs() {
-        seconds @ ..120 => Duration::from_secs(seconds.max(1)),
-        seconds => Duration::from_secs(seconds.div_ceil(60) * 60),
+        seconds @ ..120 => format!("{} s", seconds.max(1)),
+        seconds => format!("{} min", seconds.div_ceil(60)),
     }
 }
 
@@ -77,8 +75,8 @@ mod tests {
             talk: Talk::Usual,
         };
         assert_eq!(pace.left(Duration::from_secs(10)), Some(Duration::from_secs(30)));
-        assert_eq!(rounded(Duration::from_millis(119_900)), Duration::from_secs(119));
-        assert_eq!(rounded(Duration::from_secs(121)), Duration::from_secs(180));
+        assert_eq!(rounded(Duration::from_millis(119_900)), "119 s");
+        assert_eq!(rounded(Duration::from_secs(121)), "3 min");
         let second = Pace { done: 1, ..pace };
         assert_eq!(second.left(Duration::from_secs(2)), Some(Duration::from_secs(38)));
         let fresh = Pace { done: 0, ..second };

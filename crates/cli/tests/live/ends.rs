@@ -196,7 +196,7 @@ fn a_second_ctrl_c_ends_the_grace_period() {
 fn a_wait_for_programs_that_do_not_end_is_reported() {
     let script = |name: &str| format!("trap '' INT TERM; touch {name}; {SPIN}");
     for (options, wait) in [
-        ("--grace 2s", "cosched: waiting up to 2s for a, b to end; Ctrl-C again ends them now\n"),
+        ("--grace 2s", "cosched: waiting up to 2 s for a, b to end; Ctrl-C again ends them now\n"),
         ("--grace 2s --quiet", ""),
         ("--grace 900ms", ""),
     ] {

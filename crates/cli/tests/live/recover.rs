@@ -80,7 +80,7 @@ fn runs_with_another_runtime_folder_are_recovered() {
             let ended = recover_in(&place, "data");
             let (out, said) = (String::from_utf8_lossy(&ended.stdout), &ended.stderr);
             let said = String::from_utf8_lossy(said);
-            assert!(out.starts_with("After 1 cosched that is gone: "), "{left}: {out}{said}");
+            assert!(out.starts_with("After 1 killed cosched: "), "{left}: {out}{said}");
             assert_eq!(said.contains("was removed"), left == "no log and no shims", "{said}");
             assert_eq!(ended.status.code(), Some(0), "{left}: {said}");
             eventually("the end of what was born meanwhile", || wrongs(&place, pid).is_empty());
@@ -151,7 +151,7 @@ fn a_killed_run_in_a_run_is_recovered_at_once() {
         assert_eq!(ended.status.code(), Some(0), "{said}");
         cosched.kill();
         let out = String::from_utf8_lossy(&ended.stdout);
-        assert!(out.starts_with("After 2 cosched that are gone: "), "{out}{said}");
+        assert!(out.starts_with("After 2 killed coscheds: "), "{out}{said}");
         assert_eq!(wrongs(&place, pid), Vec::<String>::new());
         [pid, inner.pid].into_iter().for_each(|pid| place.no_trace_is_left_of(pid));
         firsts(&place);
@@ -318,7 +318,7 @@ fn what_a_frozen_sentinel_does_not_undo_is_recovered() {
         other.saying(&["`cosched recover` restores them"]);
 
         let ended = place.cosched(&["recover"]).ended().with(0);
-        assert!(ended.stdout.contains("After 1 cosched that is gone"), "{}", ended.stdout);
+        assert!(ended.stdout.contains("After 1 killed cosched"), "{}", ended.stdout);
         firsts(&place);
         drop(ice);
         eventually("the sentinel's end", || marked.named("csentinel").is_empty());
@@ -465,7 +465,7 @@ fn recovered_in_a_container(place: &Place, user: &str) {
     fs::write(place.path("tried"), "").unwrap();
     let there = container.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&there.stdout);
-    assert!(said.starts_with("After 1 cosched that is gone: continued "), "{said}");
+    assert!(said.starts_with("After 1 killed cosched: continued "), "{said}");
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn recovered(place: &Place, cosched: Cosched) {
     let ended = recover_in(place, "data");
     let out = String::from_utf8_lossy(&ended.stdout);
     let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(out.starts_with("After 1 cosched that is gone: "), "{out}{said}");
+    assert!(out.starts_with("After 1 killed cosched: "), "{out}{said}");
     assert_eq!((out.contains("continued"), ended.status.code()), (held, Some(0)), "{out}{said}");
     assert!(!is_one_stopped(place));
     let again = recover_in(place, "data");
@@ -177,7 +177,7 @@ fn an_own_folder_that_others_may_write_to_is_no_obstacle() {
     open_to_others(&place);
     let ended = recover_in(&place, "run");
     let out = String::from_utf8_lossy(&ended.stdout);
-    assert!(out.starts_with("After 1 cosched that is gone: "), "{ended:?}");
+    assert!(out.starts_with("After 1 killed cosched: "), "{ended:?}");
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
     assert!(!is_one_stopped(&place));
 }
@@ -223,7 +223,7 @@ fn a_folder_that_cannot_be_listed_keeps_nothing_from_recovery() {
     set_mode(&folder, 0o700);
     let out = String::from_utf8_lossy(&ended.stdout);
     let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(out.starts_with("After 1 cosched that is gone: "), "{out}{said}");
+    assert!(out.starts_with("After 1 killed cosched: "), "{out}{said}");
     assert!(said.contains("Permission denied") && ended.status.code() == Some(1), "{out}{said}");
     assert!(!is_one_stopped(&place));
 }
@@ -282,6 +282,6 @@ fn a_run_with_capabilities_is_recovered_without_them() {
     removexattr(&place.executable, CAPABILITIES).unwrap();
     let ended = recover_in(&place, "data");
     let out = String::from_utf8_lossy(&ended.stdout);
-    assert!(out.starts_with("After 1 cosched that is gone: "), "{ended:?}");
+    assert!(out.starts_with("After 1 killed cosched: "), "{ended:?}");
     assert!(!is_one_stopped(&place));
 }

@@ -154,7 +154,7 @@ fn impossible_groups_are_refused_before_anything_starts() {
     let words = groups.words();
     let foreign = format!("{words},1023");
     for (options, said) in [
-        (["--groups", foreign.as_str()], "CPUs 1023 may not be used here"),
+        (["--groups", foreign.as_str()], ": CPU 1023 may not be used here"),
         (["--groups", "0"], "more than one group"),
         (["--quanta", words.as_str()], "--quanta"),
     ] {

@@ -1,6 +1,6 @@
 //! An interval as a JSON object, and as lines for people.
 
-use cosched_core::{Counts, CpuSet, Nanos, Quality};
+use cosched_core::{Counts, CpuSet, Nanos, Quality, format};
 use cosched_linux::observe::monitor::interval::{ProgramUse, Slice, by_program};
 use cosched_linux::observe::monitor::{Monitor, ThreadActivity};
 use cosched_workload::shown;
@@ -309,7 +309,7 @@ impl Group {
             Some(range) => format!("; they come to locks within {:.1} ms of 100", range * 1e3),
             None => String::new(),
         };
-        format!("{:>8}   on CPUs {cpus}: {threads} at work{range}", "")
+        format!("{:>8}   on {}: {threads} at work{range}", "", format::cpus(cpus))
     }
 }
 

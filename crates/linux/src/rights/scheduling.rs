@@ -1,5 +1,7 @@
 //! What may be changed about the scheduling of threads.
 
+use cosched_core::format;
+
 use super::{Ability, Right, available, missing, tried};
 use crate::kernel::affinity;
 use crate::kernel::files;
@@ -11,7 +13,7 @@ use crate::kernel::topology::Sys;
 pub(super) fn affinity() -> Right {
     // Setting the present mask again changes nothing.
     let cpus = affinity::get(0).and_then(|cpus| affinity::set(0, &cpus).map(|()| cpus));
-    tried(Ability::Affinity, cpus.map(|cpus| format!("CPUs {cpus}")), None)
+    tried(Ability::Affinity, cpus.map(|cpus| format::cpus(&cpus)), None)
 }
 
 /// Whether threads can have slices of their own.

@@ -12,7 +12,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use cosched_core::{Cpu, CpuSet, Level, Topology};
+use cosched_core::{Cpu, CpuSet, Level, Topology, format};
 
 use crate::cgroup::{Dir, Hierarchies, Hierarchy, Version};
 use crate::kernel::affinity::{self, AffinityError};
@@ -57,9 +57,11 @@ impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Limit::Cpuset { cgroup, cpus } => {
-                write!(f, "the cpuset {} (CPUs {cpus})", cgroup.display())
+                write!(f, "the cpuset {} ({})", cgroup.display(), format::cpus(cpus))
             }
-            Limit::Affinity { cpus } => write!(f, "the affinity mask of the caller (CPUs {cpus})"),
+            Limit::Affinity { cpus } => {
+                write!(f, "the affinity mask of the caller ({})", format::cpus(cpus))
+            }
             Limit::Quota { cgroup, cpus } => {
                 let cpus = (cpus * 1e3).round() / 1e3;
                 write!(

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use cosched_core::format::cpus;
 use cosched_core::{Cpu, CpuSet, Level, Topology};
 
 use crate::common::unknown::by_name;
@@ -70,7 +71,7 @@ pub enum SocketsError {
     #[error("CPU {0} is in two groups: leave it out of one")]
     Twice(usize),
     /// A group has CPUs that programs may not use here.
-    #[error("--groups: CPUs {foreign} may not be used here; choose from {usable}")]
+    #[error("--groups: {} may not be used here; choose from {usable}", cpus(foreign))]
     Foreign {
         /// These CPUs.
         foreign: Box<CpuSet>,
@@ -79,8 +80,9 @@ pub enum SocketsError {
     },
     /// There is only one of the requested kind.
     #[error(
-        "--group-by {by}: the CPUs {usable}, which programs may use here, are of one {by}: that \
-         makes one group, and it takes two. Name groups of CPUs by --groups, such as 0-3,4-7"
+        "--group-by {by}: programs may use {} here, all of one {by}: that makes one group, and it \
+         takes two. Name groups of CPUs by --groups, such as 0-3,4-7",
+        cpus(usable)
     )]
     OneOnly {
         /// The requested kind.
@@ -90,9 +92,10 @@ pub enum SocketsError {
     },
     /// There is only one of any kind.
     #[error(
-        "the CPUs {0}, which programs may use here, are of one package, with one last-level cache \
-         and one memory: there is nothing to shuffle between. Name groups of CPUs by --groups, \
-         such as 0-3,4-7, or choose another policy"
+        "programs may use {} here, all of one package, with one last-level cache and one memory: \
+         there is nothing to shuffle between. Name groups of CPUs by --groups, such as 0-3,4-7, \
+         or choose another policy",
+        cpus(.0)
     )]
     NoneHere(Box<CpuSet>),
 }

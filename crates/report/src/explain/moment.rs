@@ -308,8 +308,7 @@ fn in_turn(history: &History<'_>, at: Nanos) -> Option<String> {
 
 fn does(phase: &Phase, part: &str) -> String {
     match phase.state {
-        Activity::Running(Some(cpus)) if cpus.len() == 1 => format!("{part} on CPU {cpus}"),
-        Activity::Running(Some(cpus)) => format!("{part} on CPUs {cpus}"),
+        Activity::Running(Some(cpus)) => format!("{part} on {}", words::cpus(&cpus)),
         Activity::Running(None) => format!("{part} on any CPU"),
         Activity::Frozen => "is paused".to_owned(),
         Activity::Unstarted => "waits for its start".to_owned(),
