@@ -76,7 +76,7 @@ fn all_mistakes_of_a_jobs_file_come_at_once() {
     refuses(
         &tables,
         "",
-        &["program 2 (a): model", "program 3 (b): model", "\ncosched: 2 errors; nothing"],
+        &["program 2 (a): model", "program 3 (b): model: foo", "\ncosched: 4 errors; nothing"],
     );
     let table = |name| format!("[[program]]\ncommand = '{name}-is-gone'\nthreads = 1\n");
     refuses(
@@ -106,7 +106,7 @@ fn unusable_commands_files_and_models_come_with_all_mistakes() {
         "program 3 (wrong): model: ",
         "\ncosched: jobs.toml:13:9: program 3 (wrong): stdin is /",
     ];
-    let all = [&both[..], &outputs[..], &rest[..], &["\ncosched: 7 errors; nothing was started\n"]]
+    let all = [&both[..], &outputs[..], &rest[..], &["\ncosched: 8 errors; nothing was started\n"]]
         .concat();
     refuses(&tables, "", &all);
     let place = Place::new();
@@ -116,7 +116,7 @@ fn unusable_commands_files_and_models_come_with_all_mistakes() {
         refused(
             &place,
             ended,
-            &["'gone' was", "thread is", "'srun'", "model: ", "\ncosched: 5 errors; "],
+            &["'gone' was", "thread is", "'srun'", "model: ", "\ncosched: 6 errors; "],
         );
     }
     let sim = ["sim", "jobs.toml", "--machine", "core:2"];
@@ -124,7 +124,7 @@ fn unusable_commands_files_and_models_come_with_all_mistakes() {
     refused(
         &place,
         ended,
-        &["thread is", "no [program.model]", "model: ", "\ncosched: 3 errors; nothing"],
+        &["thread is", "no [program.model]", "model: ", "\ncosched: 4 errors; nothing"],
     );
 }
 

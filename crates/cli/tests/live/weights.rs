@@ -28,7 +28,7 @@ fn a_lighter_program_gets_a_higher_nice_value_if_undoable() {
             nice("light").zip(nice("heavy")).is_some_and(|(light, heavy)| light - heavy == steps)
         });
         // A nice value that is not given shows nowhere else.
-        eventually("refusal", || may || cosched.said().contains("may not be changed"));
+        eventually("refusal", || may || cosched.said().contains("may not raise priorities"));
         place.write("go", "");
         let ended = cosched.ended().with(0);
         let refused = |deviation: &DeviationResult| {
