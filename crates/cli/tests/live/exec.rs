@@ -82,7 +82,7 @@ fn a_program_starts_in_a_folder_that_it_may_not_enter() {
 /// Each of the many gets one thread, on any machine; a machine with more CPUs than that is none
 /// that tests run on.
 #[test]
-fn libraries_in_processes_side_by_side_get_their_share_of_threads() {
+fn libraries_in_many_processes_get_their_share_of_threads() {
     let place = Place::new();
     let script = "#!/bin/sh\n# Two jobs.\nprintf 'a b' | xargs -P 9999 -n 1 sh -c \
                   'echo $OMP_NUM_THREADS/$GOMAXPROCS'\n";

@@ -44,7 +44,7 @@ fn a_frame_has_states_and_reasons() {
 }
 
 #[test]
-fn processes_that_compute_are_below_their_program_where_there_is_room() {
+fn busy_processes_are_below_their_program_where_there_is_room() {
     let mut now = snapshot();
     let process = |pid| BusyProcess { pid, name: "py\n".into(), threads: 1, cpus: 0.5 };
     now.programs[0].processes = vec![process(7), process(8)];

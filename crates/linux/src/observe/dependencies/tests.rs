@@ -271,7 +271,7 @@ fn a_named_socket_serves_others_that_can_know_its_name() {
 
 /// Clusters set it, to a folder for each job.
 #[test]
-fn a_socket_in_the_programs_own_folder_for_temporary_files_is_its_own() {
+fn a_socket_in_the_programs_own_tmpdir_is_its_own() {
     let (root, proc) = made_up(&[&["socket:[1]"]]);
     let place = tempfile::tempdir().unwrap();
     let own = place.path().join("own");
