@@ -29,6 +29,7 @@ use crate::ui::{print, print_json, say};
 /// What to attach to.
 #[derive(Debug, Args)]
 #[command(mut_arg("barrier", |barrier| barrier.hide(true)))]
+#[command(mut_arg("relearn", |relearn| relearn.hide(true)))]
 pub(crate) struct AttachArgs {
     /// Running processes; their descendants are included.
     #[arg(value_name = "PID", required = true, allow_negative_numbers = true, value_parser = pid)]

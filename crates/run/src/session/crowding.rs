@@ -52,8 +52,8 @@ fn message(programs: &[(&str, Count)], all: &CpuSet, usable: &Usable) -> Option<
     if let Some((name, threads)) = programs.iter().find_map(told) {
         return Some(format!(
             "{name} is told to start {threads} threads, but {may_use}: the others only wait. Give \
-             it {cpus}: `threads = {cpus}` in a jobs file, `--threads {cpus}`, or OMP_NUM_THREADS, \
-             where its env sets that"
+             it {cpus}: `threads = {cpus}` in a jobs file, `--threads {cpus}` of `cosched run`, or \
+             OMP_NUM_THREADS={cpus}"
         ));
     }
     // A mask or a cpuset is what programs count; a quota they do not see.
@@ -94,7 +94,7 @@ mod tests {
             message(&[("a", Count::Told(4)), ("b", Count::Told(64))], &CpuSet::first(4), &four)
                 .unwrap();
         assert!(said.starts_with("b is told to start 64 threads, but"), "{said}");
-        assert!(said.contains("may use 4 CPUs:") && said.contains("`--threads 4`"), "{said}");
+        assert!(said.contains("may use 4 CPUs:") && said.contains("`--threads 4` of"), "{said}");
         let enough = [("a", Count::Told(4)), ("b", Count::OfCpus)];
         assert_eq!(message(&enough, &CpuSet::first(4), &four), None);
     }
