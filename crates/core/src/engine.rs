@@ -225,7 +225,6 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             group: entry.group,
             freezable: entry.freezable,
             max_frozen: entry.max_frozen.unwrap_or(Nanos::NEVER).min(self.setup.limits.max_frozen),
-            has_time_limit: entry.has_time_limit,
             malleable: entry.malleable,
             epoch: 0,
             arrived: at,

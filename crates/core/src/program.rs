@@ -224,8 +224,6 @@ pub struct Program {
     pub freezable: bool,
     /// The longest time that it may be frozen at a stretch: that of the run, or less.
     pub max_frozen: Nanos,
-    /// Whether the time that it may take is limited from its start on.
-    pub has_time_limit: bool,
     /// Whether its thread count may be changed from outside.
     pub malleable: bool,
     /// The number of the last directive that changed anything for it.

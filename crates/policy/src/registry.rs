@@ -68,7 +68,7 @@ impl Kind {
         let turns = options.turns.unwrap_or(descriptor.turns);
         let by_weight = turns == Turns::Weight && descriptor.by_weight;
         let policy: Box<dyn Policy + Send> =
-            if by_weight { Box::new(ByWeightPolicy::new(freezes, options.goal)) } else { freezes };
+            if by_weight { Box::new(ByWeightPolicy::new(freezes)) } else { freezes };
         Ok(if self.takes(OptionGroup::Goal) { Box::new(ReportsMolding(policy)) } else { policy })
     }
 }

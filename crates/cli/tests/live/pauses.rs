@@ -27,7 +27,7 @@ fn a_timeout_that_turns_may_use_up_is_announced() {
         assert!(said.contains(expected) && said.contains("up to 30 s alone"), "{policy}: {said}");
     }
     // It starts when it has the CPUs, or nothing of its time is due to turns.
-    for policy in ["fcfs", "linux", "turns --goal throughput"] {
+    for policy in ["fcfs", "linux"] {
         let said = said(policy);
         assert!(!said.contains("guessed may"), "{policy}: {said}");
     }

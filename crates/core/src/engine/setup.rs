@@ -37,8 +37,6 @@ pub struct ProgramSetup {
     /// The longest time that it may be frozen at a stretch, where that is less than
     /// [`Limits::max_frozen`].
     pub max_frozen: Option<Nanos>,
-    /// Whether the time that it may take is limited from its start on, as by `timeout`.
-    pub has_time_limit: bool,
     /// Whether its thread count may be changed from outside.
     pub malleable: bool,
     /// Whether it runs already when it arrives (it is attached), instead of waiting for its start.
@@ -60,7 +58,6 @@ impl ProgramSetup {
             repeat: Repeat::Times(1),
             freezable: true,
             max_frozen: None,
-            has_time_limit: false,
             malleable: false,
             runs_already: false,
             group: None,

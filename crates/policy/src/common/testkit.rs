@@ -44,7 +44,6 @@ pub(crate) fn program(slot: u16, threads: u16) -> Program {
         group: None,
         freezable: true,
         max_frozen: Nanos::from_secs(1),
-        has_time_limit: false,
         malleable: false,
         epoch: 0,
         arrived: Nanos::ZERO,

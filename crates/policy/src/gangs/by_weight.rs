@@ -13,16 +13,14 @@
 //!
 //! *Algorithm.* The inner policy decides as always. Where it freezes a program, that program
 //! becomes a filler; where it lets one run, that program has its turn. Every program starts at
-//! once, as a filler if it has no turn yet. (Where programs keep their turns until they end, those
-//! with a time limit start with their turn: as fillers they would use it up.) The inner policy
-//! sees a filler as frozen, or as not started before its first turn. Waiting times, queues and
-//! rounds therefore count turns. No program is bound to CPUs, because the kernel spreads the
-//! threads of programs in turn over all CPUs by the weight of their groups. There is one
-//! exception: several programs are in turn together, there are fillers, and the CPUs have several
-//! last-level caches. Then each program in turn is bound to the CPUs that the inner policy gave
-//! it, until its turn is over. Otherwise these programs would share caches and disturb each other.
-//! A measurement that the inner policy requests while all programs are frozen is made while they
-//! run.
+//! once, as a filler if it has no turn yet. The inner policy sees a filler as frozen, or as not
+//! started before its first turn. Waiting times, queues and rounds therefore count turns. No
+//! program is bound to CPUs, because the kernel spreads the threads of programs in turn over all
+//! CPUs by the weight of their groups. There is one exception: several programs are in turn
+//! together, there are fillers, and the CPUs have several last-level caches. Then each program in
+//! turn is bound to the CPUs that the inner policy gave it, until its turn is over. Otherwise these
+//! programs would share caches and disturb each other. A measurement that the inner policy requests
+//! while all programs are frozen is made while they run.
 //!
 //! *Source.* Ours. Relatives: paired gang scheduling (Wiseman and Feitelson, 2003) and flexible
 //! coscheduling (Frachtenberg and others, 2003) also run a second program with the gang;
@@ -35,7 +33,6 @@ use cosched_core::{
     ProgramState, Settings, Topology, Turn, World,
 };
 
-use crate::common::goal::Goal;
 use crate::common::reasons::SharedReason;
 
 /// The limit on waiting: long enough that no number of programs shortens their turns.
@@ -48,8 +45,6 @@ pub fn binds_by_weight(topology: &Topology, cpus: &CpuSet) -> bool {
 
 pub(crate) struct ByWeightPolicy {
     policy: Box<dyn Policy + Send>,
-    /// Whether a program keeps its turn until it ends.
-    lets_end: bool,
     parts: BTreeMap<ProgramId, TurnPart>,
     /// The programs as the policy sees them; kept to reuse its memory.
     shown: Vec<Program>,
@@ -106,13 +101,8 @@ impl TurnPart {
 }
 
 impl ByWeightPolicy {
-    pub(crate) fn new(policy: Box<dyn Policy + Send>, goal: Goal) -> ByWeightPolicy {
-        ByWeightPolicy {
-            policy,
-            lets_end: goal.lets_end(),
-            parts: BTreeMap::new(),
-            shown: Vec::new(),
-        }
+    pub(crate) fn new(policy: Box<dyn Policy + Send>) -> ByWeightPolicy {
+        ByWeightPolicy { policy, parts: BTreeMap::new(), shown: Vec::new() }
     }
 
     /// A program as the inner policy sees it: a filler is frozen.
@@ -211,12 +201,7 @@ impl Policy for ByWeightPolicy {
         self.policy.decide(causes, &shown_world, plan);
         self.shown = shown;
         for (id, directive) in &mut plan.programs {
-            let waits =
-                |program: &Program| program.has_time_limit && program.state == ProgramState::New;
             if *directive == Directive::Freeze {
-                if self.lets_end && world.program(*id).is_some_and(waits) {
-                    continue;
-                }
                 let of_it =
                     plan.reasons[own..].iter_mut().filter(|reason| reason.program == Some(*id));
                 of_it.for_each(|reason| reason.why = SharedReason::Filler.into());
@@ -255,8 +240,7 @@ mod tests {
     #[test]
     fn every_program_starts_at_once_and_turns_go_round() {
         use Turn::{Filler, InTurn};
-        let policy =
-            ByWeightPolicy::new(Box::new(Minwait::new(&Options::default())), Goal::Balanced);
+        let policy = ByWeightPolicy::new(Box::new(Minwait::new(&Options::default())));
         let programs = (0..3).map(|slot| program(slot, 2)).collect();
         let mut lab = Lab::new(policy, 2, programs);
         assert_eq!(turns(&lab), [(0, InTurn), (1, Filler), (2, Filler)]);
@@ -277,7 +261,7 @@ mod tests {
     #[test]
     fn the_limit_on_frozen_time_shortens_no_turn() {
         let options = Options { quantum: Nanos::from_secs(5), ..Options::default() };
-        let policy = ByWeightPolicy::new(Box::new(Minwait::new(&options)), Goal::Balanced);
+        let policy = ByWeightPolicy::new(Box::new(Minwait::new(&options)));
         let mut lab = Lab::new(policy, 2, (0..40).map(|slot| program(slot, 2)).collect());
         assert_eq!(lab.next_wake(), Some(options.quantum));
         lab.wake();
@@ -287,31 +271,13 @@ mod tests {
     #[test]
     fn every_program_is_a_filler_until_its_turn() {
         use Turn::{Filler, InTurn};
-        let policy = ByWeightPolicy::new(Box::new(Fcfs::default()), Goal::Throughput);
+        let policy = ByWeightPolicy::new(Box::new(Fcfs::default()));
         let mut lab = Lab::new(policy, 2, vec![program(0, 2), program(1, 2), program(2, 2)]);
         assert_eq!(turns(&lab), [(0, InTurn), (1, Filler), (2, Filler)]);
         lab.exit(0);
         assert_eq!(turns(&lab), [(1, InTurn)]);
         lab.exit(1);
         assert_eq!(turns(&lab), [(2, InTurn)]);
-    }
-
-    #[test]
-    fn a_time_limit_begins_with_the_turn_that_lasts_to_the_end() {
-        use Turn::{Filler, InTurn};
-        let limited = |slot| Program { has_time_limit: true, ..program(slot, 2) };
-        let programs = || vec![program(0, 2), limited(1), program(2, 2)];
-        let policy = ByWeightPolicy::new(Box::new(Fcfs::default()), Goal::Throughput);
-        let mut lab = Lab::new(policy, 2, programs());
-        let (first, rest) = (ProgramId::first(1), lab.plan.programs.clone());
-        assert!(!rest.iter().any(|(id, of)| *id == first && *of != Directive::Freeze), "{rest:?}");
-        lab.plan.programs.retain(|(id, _)| *id != first);
-        assert_eq!(turns(&lab), [(0, InTurn), (2, Filler)]);
-        lab.exit(0);
-        assert_eq!(turns(&lab), [(1, InTurn)]);
-        let policy = Box::new(Minwait::new(&Options::default()));
-        let lab = Lab::new(ByWeightPolicy::new(policy, Goal::Balanced), 2, programs());
-        assert_eq!(turns(&lab), [(0, InTurn), (1, Filler), (2, Filler)]);
     }
 
     /// Programs that share a turn are bound to CPUs where the machine has several caches.
@@ -327,8 +293,7 @@ mod tests {
             found
         };
         let (first, second) = (CpuSet::from_iter([0, 1]), CpuSet::from_iter([2, 3]));
-        let policy =
-            ByWeightPolicy::new(Box::new(Minwait::new(&Options::default())), Goal::Balanced);
+        let policy = ByWeightPolicy::new(Box::new(Minwait::new(&Options::default())));
         let mut lab = Lab::new(policy, 4, Vec::new());
         lab.scene.topology = Topology::regular(1, 2, 1, 2, 1);
         for (slot, threads) in [(0, 2), (1, 2), (2, 3)] {
@@ -351,8 +316,7 @@ mod tests {
 
     #[test]
     fn a_program_that_may_not_be_frozen_takes_turns_too() {
-        let policy =
-            ByWeightPolicy::new(Box::new(Minwait::new(&Options::default())), Goal::Balanced);
+        let policy = ByWeightPolicy::new(Box::new(Minwait::new(&Options::default())));
         let fixed = |slot| Program { freezable: false, ..program(slot, 2) };
         let lab = Lab::new(policy, 2, vec![fixed(0), fixed(1)]);
         assert_eq!(turns(&lab), [(0, Turn::InTurn), (1, Turn::Filler)]);

@@ -5,7 +5,6 @@ use cosched_core::engine::ProgramSetup;
 use cosched_core::format::{count, list, span};
 use cosched_core::{Nanos, Profile};
 use cosched_linux::control::run_cgroups::{FreezerBackend, RunCgroups};
-use cosched_policy::OptionGroup;
 use cosched_workload::{PauseRisks, ProgramSpec, SeesStops};
 
 use super::here::Session;
@@ -50,9 +49,7 @@ impl Session {
     pub(super) fn tell_of_pauses(&self, request: &Request<'_>, threads: &[u16], pauses: Pauses) {
         let cpus = self.usable.cpus.len().max(1);
         let sizes: Vec<usize> = threads.iter().map(|n| usize::from(*n).min(cpus)).collect();
-        let lets_end = request.kind.takes(OptionGroup::Goal) && request.how.goal().lets_end();
         let rounds = match request.kind.descriptor().round {
-            _ if lets_end => 1,
             Some(round) => round(&sizes, cpus).ceil() as usize,
             // No time limit of a program runs before it starts.
             None if request.kind.starts_in_order() && pauses != Pauses::No => 1,
@@ -73,10 +70,9 @@ impl Session {
     }
 }
 
-/// Limits how long a program may be paused, and notes what ends it after a while.
+/// Limits how long a program may be paused.
 pub(super) fn limit(entry: &mut ProgramSetup, risks: &PauseRisks) {
     entry.freezable &= !risks.forbid_pauses();
-    entry.has_time_limit = risks.time_limit.is_some();
     entry.max_frozen = risks.test_runner.is_some().then_some(PauseRisks::OF_TESTS);
 }
 
