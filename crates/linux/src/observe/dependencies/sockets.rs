@@ -7,13 +7,10 @@
 //! known only to processes that the program informs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
 use std::ops::RangeInclusive;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, StatxFlags, statx};
-use rustix::io::Errno;
 
 use super::tables::{Network, Tables, TcpEndpoint, TcpState, network_of};
 use crate::kernel::files;
@@ -156,8 +153,7 @@ fn is_known_name(name: &str, folder: &Path, pids: &[i32]) -> bool {
 }
 
 /// Whether only its owner may enter the folder of this socket, and the folder is a temporary one,
-/// as mkdtemp(3) makes them, in `TMPDIR`, too. A folder that is gone, as when its program is about
-/// to end, is no way to the socket either.
+/// as mkdtemp(3) makes them.
 fn is_in_own_folder(socket: &Path, process: &Path) -> bool {
     let path = match socket.strip_prefix("/") {
         Ok(below) => process.join("root").join(below),
@@ -170,20 +166,6 @@ fn is_in_own_folder(socket: &Path, process: &Path) -> bool {
     let Some((own, above)) = path.parent().and_then(|own| Some((own, own.parent()?))) else {
         return false;
     };
-    // A relative name was one in the folder in which the process was then.
-    if socket.is_absolute() && mode(own) == Err(Errno::NOENT) {
-        return process.join("root").exists();
-    }
     let is_closed = mode(own).is_ok_and(|mode| !mode.intersects(Mode::RWXG | Mode::RWXO));
-    let is_temporary = || mode(above).is_ok_and(|mode| mode.contains(Mode::SVTX));
-    is_closed && (is_temporary() || is_for_temporary_files(socket, process))
-}
-
-/// Whether the folder above that of this socket is the process's own choice for temporary files.
-fn is_for_temporary_files(socket: &Path, process: &Path) -> bool {
-    let above = socket.parent().and_then(Path::parent);
-    let Ok(environment) = std::fs::read(process.join("environ")) else { return false };
-    let mut variables = environment.split(|byte| *byte == 0);
-    let chosen = variables.find_map(|variable| variable.strip_prefix(b"TMPDIR="));
-    chosen.is_some_and(|chosen| above == Some(Path::new(OsStr::from_bytes(chosen))))
+    is_closed && mode(above).is_ok_and(|mode| mode.contains(Mode::SVTX))
 }

@@ -2,7 +2,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::process::{Child, Command, Stdio, id};
 
@@ -243,9 +243,8 @@ fn a_connection_made_meanwhile_is_known_as_its_own() {
 #[test]
 fn a_named_socket_serves_others_that_can_know_its_name() {
     let (proc, me) = (Proc::default(), id() as i32);
-    let serves_then = |address: &SocketAddr, then: &dyn Fn()| {
+    let serves = |address: &SocketAddr| {
         let listener = UnixListener::bind_addr(address).unwrap();
-        then();
         let inode = rustix::fs::fstat(&listener).unwrap().st_ino;
         let found =
             inspect(&proc, &[me], &no_pids, &HandedOut::default(), &mut Tables::default()).unwrap();
@@ -253,7 +252,6 @@ fn a_named_socket_serves_others_that_can_know_its_name() {
         assert!(found.listens != found.listens_within);
         found.listens
     };
-    let serves = |address: &SocketAddr| serves_then(address, &|| {});
     let path = |path: &Path| SocketAddr::from_pathname(path).unwrap();
     let closed = fs::Permissions::from_mode(0o700);
     let own = tempfile::Builder::new().permissions(closed).tempdir_in("/tmp").unwrap();
@@ -261,38 +259,9 @@ fn a_named_socket_serves_others_that_can_know_its_name() {
     fs::create_dir(&deeper).unwrap();
     assert!(!serves(&path(&own.path().join("socket"))));
     assert!(serves(&path(&deeper.join("socket"))), "the folder is not one of its own");
-    fs::remove_file(deeper.join("socket")).unwrap();
-    let end = || fs::remove_dir_all(&deeper).unwrap();
-    assert!(!serves_then(&path(&deeper.join("socket")), &end), "the folder is gone");
     let name = |name: String| SocketAddr::from_abstract_name(name).unwrap();
     assert!(!serves(&name(format!("listener-{me}-0"))));
     assert!(serves(&name(format!("listener-{me}0"))));
-}
-
-/// Clusters set it, to a folder for each job.
-#[test]
-fn a_socket_in_the_programs_own_tmpdir_is_its_own() {
-    let (root, proc) = made_up(&[&["socket:[1]"]]);
-    let place = tempfile::tempdir().unwrap();
-    let own = place.path().join("own");
-    fs::DirBuilder::new().mode(0o700).create(&own).unwrap();
-    let folder = root.path().join("1");
-    fs::create_dir_all(folder.join("net")).unwrap();
-    fs::create_dir(folder.join("ns")).unwrap();
-    symlink("net:[1]", folder.join("ns/net")).unwrap();
-    symlink("/", folder.join("root")).unwrap();
-    let socket = own.join("socket");
-    let line = format!("0: 00000002 00000000 00010000 0001 01 1 {}\n", socket.display());
-    let head = "Num RefCount Protocol Flags Type St Inode Path\n";
-    fs::write(folder.join("net/unix"), format!("{head}{line}")).unwrap();
-    let listens = |chosen: &Path| {
-        let chosen = chosen.display();
-        fs::write(folder.join("environ"), format!("A=1\0TMPDIR={chosen}\0B=2\0")).unwrap();
-        let tables = &mut Tables::default();
-        inspect(&proc, &[1], &no_pids, &HandedOut::default(), tables).unwrap().listens
-    };
-    assert!(listens("/somewhere".as_ref()));
-    assert!(!listens(place.path()));
 }
 
 #[test]
