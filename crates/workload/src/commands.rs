@@ -31,9 +31,9 @@ const KEYWORDS: [&str; 14] = [
 /// util-linux 2.38 stay stopped; `runuser` is the same code as `su`).
 const STOP_THEMSELVES: [&str; 3] = ["runuser", "script", "su"];
 /// Commands beside which a script can still be one that only starts workers: they hardly compute.
-const LIGHT: [&str; 20] = [
-    ":", "[", "cat", "cd", "echo", "exit", "export", "fi", "git", "head", "ls", "mkdir", "printf",
-    "rm", "seq", "set", "shift", "tail", "test", "true",
+const LIGHT: [&str; 19] = [
+    ":", "[", "cat", "cd", "echo", "exit", "export", "fi", "head", "ls", "mkdir", "printf", "rm",
+    "seq", "set", "shift", "tail", "test", "true",
 ];
 /// The most commands of a script that are looked at.
 const MOST_COMMANDS: usize = 1000;
@@ -215,7 +215,7 @@ impl<'a> Search<'a> {
                 _ => self.command(&words),
             }
             let workers = self.found.workers.take();
-            others |= workers.is_none() && !is_light(&raw);
+            others |= workers.is_none() && !is_light(&raw) || is_nested(&raw);
             all = all.max(workers);
             let sets = raw.iter().skip_while(|word| **word == "export");
             let sets = sets.take_while(|word| sets_variable(word));
@@ -291,21 +291,26 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Whether a command of a script hardly computes. What it is depends on no other command, but for
-/// the folder that it goes to.
+/// Whether a command of a script hardly computes.
 fn is_light(words: &[&str]) -> bool {
-    let starts_others = words.iter().any(|word| word.contains("$(") || word.contains('`'));
     let mut rest = words.iter().filter(|word| !sets_variable(word) && !KEYWORDS.contains(word));
-    let first = rest.next().copied().unwrap_or_default();
-    match first {
-        "cd" => true,
-        _ if starts_others => false,
+    match rest.next().copied().unwrap_or_default() {
         // An environment of Python.
         "." | "source" => rest.next().is_some_and(|file| file.ends_with("/activate")),
         // Only assignments, or what is left of `2>&1`.
         "" => true,
         first => LIGHT.contains(&first) || first.parse::<u8>().is_ok(),
     }
+}
+
+/// Whether a command starts others within it, but for the folder of its script; or is not split as
+/// a shell would split it.
+fn is_nested(words: &[&str]) -> bool {
+    let starts = |word: &&str| ["$(", "`", "<(", ">("].iter().any(|sign| word.contains(sign));
+    let is_open = |word: &&str| sets_variable(word) && word.matches(['"', '\'']).count() % 2 == 1;
+    let nested = words.iter().filter(|word| starts(word)).count();
+    let own_folder = usize::from(words.iter().any(|word| word.ends_with("$(dirname")));
+    nested > own_folder || words.iter().any(is_open)
 }
 
 /// Whether a word says how many threads the libraries have that compute.

@@ -58,6 +58,9 @@ struct Starter {
     long: &'static [&'static str],
     /// Options whose value is the next word.
     valued: &'static [&'static str],
+    /// It starts several processes only with an option that begins like one of these, if there are
+    /// any.
+    needs: &'static [&'static str],
     /// Words with which it starts no workers.
     without: &'static [&'static str],
     /// How many there are where the option has no value.
@@ -71,6 +74,7 @@ const NO_STARTER: Starter = Starter {
     short: &[],
     long: &[],
     valued: &[],
+    needs: &[],
     without: &[],
     bare: None,
     executes: false,
@@ -92,7 +96,20 @@ const STARTERS: [Starter; 5] = [
         name: "xargs",
         short: &["-P"],
         long: &["--max-procs"],
-        valued: &["-a", "-d", "-E", "-I", "-L", "-n", "-s"],
+        valued: &[
+            "-a",
+            "-d",
+            "-E",
+            "-I",
+            "-L",
+            "-n",
+            "-s",
+            "--arg-file",
+            "--delimiter",
+            "--max-args",
+            "--max-chars",
+        ],
+        needs: &["-n", "-L", "-I", "-i", "-l", "--max-args", "--max-lines", "--replace"],
         executes: true,
         ..NO_STARTER
     },
@@ -146,6 +163,12 @@ pub(crate) fn started_workers(first: &str, arguments: &[String]) -> Option<Worke
         }
     }
     let found = found.filter(|workers| *workers > Workers::Count(1))?;
+    let own = &arguments[..read.min(end)];
+    let has = |needed: &&str| own.iter().any(|word| word.starts_with(*needed));
+    let is_limited = own.iter().any(|word| word.starts_with("--maxprocesses"));
+    if !starter.needs.is_empty() && !starter.needs.iter().any(has) || is_limited {
+        return None;
+    }
     if !starter.executes {
         return Some(found);
     }
@@ -163,8 +186,11 @@ fn starter(first: &str) -> Option<&'static Starter> {
     // any name.
     let base = name.trim_end_matches(|c: char| c.is_ascii_digit() || "-.".contains(c));
     let folder = first.strip_suffix(name)?;
-    let is_installed = folder.is_empty() || folder.ends_with("bin/");
-    STARTERS.iter().find(|starter| is_installed && starter.name == base)
+    let is_of_system =
+        |folder: &str| ["/bin/", "/opt/", "/usr/"].iter().any(|of| folder.starts_with(of));
+    let found = STARTERS.iter().find(|starter| starter.name == base)?;
+    let of_python = base.starts_with("py");
+    (folder.is_empty() || of_python || is_of_system(folder)).then_some(found)
 }
 
 fn count(value: &str) -> Option<Workers> {
@@ -184,7 +210,10 @@ impl ProgramSpec {
         inherited: &[(OsString, OsString)],
         may_read_scripts: bool,
     ) -> Option<Workers> {
-        self.command_traits(inherited, may_read_scripts).workers
+        // With it, `pytest -n auto` starts another number.
+        let auto = self.variable("PYTEST_XDIST_AUTO_NUM_WORKERS", inherited);
+        let workers = self.command_traits(inherited, may_read_scripts).workers;
+        workers.filter(|workers| *workers != Workers::OnePerCpu || auto.is_none())
     }
 
     /// Whether something says how many threads the libraries have that compute in this program.
@@ -226,14 +255,15 @@ mod tests {
             (&["python3.12", "-m", "pytest", "--numprocesses=3", "tests"], some(3)),
             (&["uv", "run", "pytest", "-n", "logical"], per_cpu),
             (&["nice", "-n", "5", "xargs", "-P8", "-n", "1", "./solver"], some(8)),
-            (&["xargs", "--max-procs", "2", "./solver"], some(2)),
+            (&["xargs", "--max-procs", "2", "--max-args", "1", "./solver"], some(2)),
+            (&[".venv/bin/pytest", "-n", "4"], some(4)),
             (&["parallel", "-j", "100%", "./solver", ":::", "1", "2"], per_cpu),
             (&["/usr/bin/parallel", "-j", "2", "./solver", ":::", "1"], some(2)),
             (&["poetry", "run", "pytest", "-k", "not slow", "-n", "3"], some(3)),
             (&["xargs", "-I", "{}", "-P", "4", "./solver", "{}"], some(4)),
             (&["ctest", "-j"], per_cpu),
             (&["ctest", "--parallel", "6"], some(6)),
-            (&["sh", "-c", "cd x && ls | xargs -P 3 ./solver 2>&1"], some(3)),
+            (&["sh", "-c", "cd x && ls | xargs -n 1 -P 3 ./solver 2>&1"], some(3)),
             (&["sh", "-c", ". venv/bin/activate; A=1; pytest -n 4"], some(4)),
         ] {
             assert_eq!(workers(command), expected, "{command:?}");
@@ -250,6 +280,17 @@ mod tests {
             &["xargs", "./solver"],
             &["xargs", "-P", "0", "./solver"],
             &["xargs", "-P", "4", "make", "-C"],
+            &["xargs", "-P", "4", "./solver"],
+            &["xargs", "-P4", "-n1", "sh", "-c", "make"],
+            &["pytest", "-n", "auto", "--maxprocesses", "1"],
+            &["./bin/parallel", "-j", "2", "data"],
+            &["sh", "-c", "pytest -n 4 $(./pick)"],
+            &["sh", "-c", "pytest -n 4 `./pick`"],
+            &["bash", "-c", "cat <(./solver) | xargs -P 2 -n1 echo"],
+            &["bash", "-c", "xargs -P 2 -n1 echo < <(./solver)"],
+            &["sh", "-c", "cd \"$(./pick)\"; pytest -n 2"],
+            &["sh", "-c", "A=\"x echo y\" ./solver; pytest -n 2"],
+            &["sh", "-c", "git bisect run ./solver; pytest -n 2"],
             &["xargs", "./solver", "-P", "4"],
             &["xargs", "-P", "1", "./solver", "-P", "4"],
             &["xargs", "-P", "2", "pytest", "-n", "4"],
@@ -270,10 +311,10 @@ mod tests {
             &["sh", "-c", "export OMP_NUM_THREADS=4; pytest -n 4"],
             &["sh", "-c", "pytest -q  # -n 4 is slower"],
             &["sh", "-c", "WORKERS=1; pytest -n ${WORKERS:-4}"],
-            &["sh", "-c", "R=$(./solver); echo a | xargs -P 2 echo"],
-            &["sh", "-c", "echo \"$(./solver)\" | xargs -P 2 echo"],
-            &["sh", "-c", ". ./solver; echo a | xargs -P 2 echo"],
-            &["sh", "-c", "find . -exec ./solver {} + ; echo a | xargs -P 2 echo"],
+            &["sh", "-c", "R=$(./solver); echo a | xargs -n1 -P 2 echo"],
+            &["sh", "-c", "echo \"$(./solver)\" | xargs -n1 -P 2 echo"],
+            &["sh", "-c", ". ./solver; echo a | xargs -n1 -P 2 echo"],
+            &["sh", "-c", "find . -exec ./solver {} + ; echo a | xargs -n1 -P 2 echo"],
             &["mpirun", "-np", "4", "./solver"],
             &["make", "-j", "4"],
             &["./solver", "-n", "4"],
