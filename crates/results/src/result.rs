@@ -10,6 +10,7 @@
 //! be added within a version, never changed or removed, and [`RunResult::load`] refuses
 //! any other version.
 
+mod after;
 mod build;
 mod check;
 mod error;
@@ -23,13 +24,13 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+pub use after::{AfterResult, NotStartedResult};
 pub use build::{Context, ProgramContext};
 pub(crate) use build::{seconds, to_microseconds};
 pub use error::ResultError;
 pub use solo::reject_solos_everywhere;
 
 use cosched_core::barrier_stats::BarrierStats;
-use cosched_core::engine::outcome::Missing;
 use cosched_core::{Aspect, CpuSet, Exit, ProgramId, Reason, Refusal, Usage, format};
 use cosched_workload::{BarrierMode, input, shown};
 
@@ -278,24 +279,6 @@ pub struct ProgramResult {
     /// progress, or no policy needed it, and in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instead_of_progress: Option<Instead>,
-}
-
-/// A program that had to end before another one came.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AfterResult {
-    /// Its name.
-    pub program: String,
-    /// Whether it might end in any way; otherwise each of its runs had to return 0.
-    pub any_exit: bool,
-}
-
-/// Why a program was not started that was to start after others.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NotStartedResult {
-    /// The name of the program that it waited for.
-    pub program: String,
-    /// What that lacked.
-    pub why: Missing,
 }
 
 /// What a policy uses that needs a program's progress, where the program does not report it.

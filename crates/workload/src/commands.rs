@@ -42,7 +42,7 @@ const MOST_COMMANDS: usize = 1000;
 #[derive(Debug, Default)]
 pub(crate) struct CommandTraits {
     pub(crate) risks: PauseRisks,
-    /// How many processes it starts to work side by side, if it is a command that only does that.
+    /// How many processes it starts to work at the same time, if it only does that.
     pub(crate) workers: Option<Workers>,
 }
 

@@ -1,4 +1,4 @@
-//! Commands that start several processes to work side by side, and how many.
+//! Commands that start several processes to work at the same time, and how many.
 //!
 //! Each of these processes takes as many threads as there are CPUs, if it computes with a thread
 //! pool: `pytest -n 8` on 8 CPUs has 64 threads. joblib, Dask and torchrun therefore give each of
@@ -14,7 +14,7 @@ use crate::build_tool::{base_name, ends_as_build, is_build};
 use crate::spec::ProgramSpec;
 use crate::thread_variables::THREAD_VARIABLES;
 
-/// How many processes work side by side.
+/// How many processes work at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Workers {
     /// This many; more than one.
@@ -38,7 +38,7 @@ impl Workers {
     }
 }
 
-/// Package managers whose subcommand `run` starts the command behind it.
+/// Package managers with a subcommand `run` that starts the command behind it.
 const MANAGERS: [&str; 5] = ["hatch", "pdm", "pipenv", "poetry", "uv"];
 
 /// The command that a package manager with these arguments starts.
@@ -56,7 +56,7 @@ struct Starter {
     short: &'static [&'static str],
     /// The same in words: the value is the next word, or behind `=`.
     long: &'static [&'static str],
-    /// Options whose value is the next word.
+    /// Options that take the next word as their value.
     valued: &'static [&'static str],
     /// It starts several processes only with an option that begins like one of these, if there are
     /// any.
@@ -203,8 +203,8 @@ fn count(value: &str) -> Option<Workers> {
 }
 
 impl ProgramSpec {
-    /// How many processes of the program work side by side, as far as its command tells. Scripts
-    /// are read only if they may be.
+    /// How many processes of the program work at the same time, as far as its command tells.
+    /// Scripts are read only if they may be.
     pub fn workers(
         &self,
         inherited: &[(OsString, OsString)],

@@ -29,8 +29,7 @@ impl Confined {
     pub(super) fn saw(&mut self, id: ProgramId, cpus: Option<CpuSet>) {
         match cpus {
             Some(cpus) => {
-                let before = self.seen.insert(id, (cpus, false));
-                let is_sure = before.is_some_and(|(before, _)| before == cpus);
+                let is_sure = self.seen.get(&id).is_some_and(|(before, _)| *before == cpus);
                 self.seen.insert(id, (cpus, is_sure));
             }
             None => drop(self.seen.remove(&id)),

@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 
+use cosched_core::format::cpus as cpus_in_words;
 use cosched_core::{GroupId, Happening, Nanos, ProgramId, Refusal};
 
 use super::confined::{Confined, computing, confined_to};
@@ -344,12 +345,12 @@ impl Linux {
     /// Tells of programs that have bound themselves to CPUs that are too few for them.
     fn tell_of_confined(&mut self) {
         for (id, cpus) in self.inspector.confined.news(&self.cpus) {
-            let noun = if cpus.len() == 1 { "CPU" } else { "CPUs" };
             self.note(
                 id,
                 format!(
-                    "has bound itself to {noun} {cpus}, as another program has, while other CPUs \
-                     are free: start them unbound (`mpirun --bind-to none`, OMP_PROC_BIND=false)"
+                    "has bound itself to {}, as another program has, while other CPUs are free: \
+                     start them unbound (`mpirun --bind-to none`, OMP_PROC_BIND=false)",
+                    cpus_in_words(&cpus)
                 ),
             );
         }

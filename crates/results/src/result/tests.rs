@@ -5,7 +5,8 @@ use std::io;
 
 use cosched_core::engine::latest::Latest;
 use cosched_core::engine::outcome::{
-    Completion, Decision, Deviation, Earlier, Ended, NotStarted, Outcome, ProgramOutcome, Span,
+    Completion, Decision, Deviation, Earlier, Ended, Missing, NotStarted, Outcome, ProgramOutcome,
+    Span,
 };
 use cosched_core::waits::Waits;
 use cosched_core::{Interruption, Nanos, Quantum, Why};

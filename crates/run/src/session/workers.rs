@@ -1,4 +1,4 @@
-//! Programs that start several processes to work side by side: their thread counts, and what is
+//! Programs that start several processes to work at the same time: their thread counts, and what is
 //! said of them.
 
 use std::collections::BTreeMap;
