@@ -25,6 +25,8 @@ mod real_time;
 pub mod scope;
 mod weight;
 
+use std::ffi::OsStr;
+
 use cosched_core::ProgramId;
 
 pub use controllers::EnableError;
@@ -39,6 +41,19 @@ pub(crate) use weight::{WeightSwitch, can_be_idle, even_out, weigh_as_threads};
 
 /// The start of the name of a run's cgroup; the number of its cosched follows.
 pub const RUN: &str = "cosched-";
+
+/// The start of the name of a group for some processes of a program, below that of the program; a
+/// number follows.
+pub(crate) const UNIT: &str = "unit-";
+
+/// The group for all other processes of a program, where the program's group may hold none itself.
+pub(crate) const REST: &str = "rest";
+
+/// Whether cosched has made a cgroup below that of a program.
+pub(crate) fn is_part_of_program(dir: &Dir) -> bool {
+    let name = dir.path().file_name().and_then(OsStr::to_str).unwrap_or_default();
+    name == REST || name.starts_with(UNIT)
+}
 
 /// The name of a program's cgroup in that of its run.
 pub fn name_of(program: ProgramId) -> String {

@@ -14,8 +14,8 @@
 //! the engine's steps, `freezes` waits until a freeze is complete, and `reports` reads from the
 //! shims. `stops` announces stops by other processes. `orphans` takes the place of a killed shim,
 //! and `inspect` checks now and then what programs hold and which process stopped them. `turns`
-//! gives programs their parts in turns by weight, and `others` knows whether processes of others
-//! compute beside them. `thread_limits` answers malleable programs, `barriers` gives programs the
+//! gives programs their parts in turns by weight, `within` does the same for the processes of one
+//! program, and `others` knows whether processes of others compute beside them. `thread_limits` answers malleable programs, `barriers` gives programs the
 //! states of their threads, and `phases` samples their instruction pointers. `attached` has
 //! programs that have no shim as a parent: they ran before cosched, or have its place at the
 //! terminal.
@@ -40,6 +40,7 @@ mod steps;
 mod stops;
 mod thread_limits;
 mod turns;
+mod within;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -58,7 +59,6 @@ use crate::kernel::open_files::{Raised, TooFewFiles};
 use crate::kernel::poll::{Poll, Ready};
 use crate::kernel::procfs::Proc;
 use crate::kernel::signals::{INTERRUPTIONS, interruption};
-use crate::observe::dependencies::{self, HandedOut};
 use crate::process::helper::HelperError;
 use crate::process::launch::{Launched, Launcher};
 use crate::process::tree::{Process, Tree};
@@ -75,6 +75,7 @@ use orphans::Orphanage;
 use program::Live;
 use punctual::Punctual;
 use turns::Moves;
+use within::Within;
 
 const SENTINEL: u64 = u64::MAX - 2;
 const HOTPLUG: u64 = u64::MAX - 3;
@@ -148,6 +149,7 @@ pub struct Linux {
     guard: SentinelGuard,
     own_sessions: bool,
     moves: Moves,
+    within: Within,
     open_files: Raised,
     live: BTreeMap<ProgramId, Live>,
     /// The programs that were asked to stop. Those that have stopped, or were detached, are removed
@@ -231,7 +233,7 @@ impl Linux {
             poll,
             launcher: Launcher::new(&config.executable, proc.clone()),
             punctual: Punctual::begin(),
-            inspector: Inspector::new(handed_out(&proc)?, config.jobs.len()),
+            inspector: Inspector::new(inspect::handed_out(&proc)?, config.jobs.len()),
             observer: Observer::new(proc.clone()),
             states,
             orphanage,
@@ -245,6 +247,7 @@ impl Linux {
             guard: SentinelGuard::new(sentinel, config.executable.clone()),
             own_sessions,
             moves: Moves::default(),
+            within: Within::default(),
             open_files,
             live: BTreeMap::new(),
             freezing: Vec::new(),
@@ -394,6 +397,7 @@ impl Machine for Linux {
             if self.queue.is_empty() {
                 let looks = self.next_look().min(self.observer.next_look());
                 let looks = looks.min(self.guard.next_look()).min(self.moves.next);
+                let looks = looks.min(self.within.next);
                 let deadline = until.min(looks).min(self.next_beat());
                 self.guard.sentinel.waits_until(self.clock.monotonic(deadline));
                 self.poll.wait(self.clock.absolute(deadline), &mut ready)?;
@@ -413,6 +417,7 @@ impl Machine for Linux {
             self.observer.look(self.clock.now())?;
             self.beat();
             self.keep_apart()?;
+            self.take_turns_within()?;
             if self.freezing.is_empty() {
                 self.inspect()?;
             }
@@ -461,13 +466,6 @@ impl Machine for Linux {
         }
         Ok(self.settle_moves()?)
     }
-}
-
-/// What cosched itself holds open: it does not tie programs that hold it, too, to one another.
-fn handed_out(proc: &Proc) -> Result<HandedOut, FileError> {
-    let mut handed_out = dependencies::held_by(proc, std::process::id() as i32)?;
-    handed_out.insert("/dev/null".to_owned());
-    Ok(handed_out)
 }
 
 /// Calls `act` once on every process of a program, also on those that are started meanwhile: if one

@@ -14,6 +14,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 mod unnoticed;
+mod within;
 
 use super::kills::{firsts, kills, moment, recovers_nothing, restored};
 use super::support::{Place, User, cgroups_of, eventually, program, skip};

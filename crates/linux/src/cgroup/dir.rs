@@ -110,6 +110,16 @@ impl Dir {
         Ok(pids)
     }
 
+    /// The threads in the cgroup itself. A group that is gone has none.
+    pub(crate) fn threads(&self) -> Vec<i32> {
+        let file = match self.version {
+            Version::V2 => "cgroup.threads",
+            Version::V1 => "tasks",
+        };
+        let list = self.read(file).unwrap_or_default();
+        list.lines().filter_map(|line| line.parse().ok()).collect()
+    }
+
     /// The processes in the cgroup and everywhere below it, ascending.
     pub(crate) fn procs_recursive(&self) -> Result<Vec<i32>, FileError> {
         let mut pids = self.procs()?;

@@ -39,7 +39,7 @@ use std::time::Duration;
 
 use cosched_core::{CpuSet, MAX_CPUS, ProgramId};
 
-use crate::cgroup::{Dir, Version};
+use crate::cgroup::Dir;
 use crate::kernel::affinity::{self, AffinityError};
 use crate::kernel::procfs::{Proc, ProcState, Stat};
 use crate::process::tree::Process;
@@ -59,6 +59,8 @@ const MOST_GROUPS: usize = 64;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SpreadCandidate<'a> {
     pub(crate) program: ProgramId,
+    /// Which of its units has the turn within it; 0 if it has none.
+    pub(crate) unit: u32,
     pub(crate) dir: &'a Dir,
     /// The CPUs that it has from now on.
     pub(crate) cpus: CpuSet,
@@ -77,8 +79,9 @@ struct Runnable {
 /// Moves threads apart, and remembers what it has seen of them.
 #[derive(Debug, Default)]
 pub(crate) struct Spread {
-    /// The threads of each program when they were last checked, and what each had waited for.
-    seen: BTreeMap<ProgramId, HashMap<Process, u64>>,
+    /// The threads of each program, or of each of its units, when they were last checked, and what
+    /// each had waited for.
+    seen: BTreeMap<(ProgramId, u32), HashMap<Process, u64>>,
     /// The CPUs that threads were moved to since a turn last began.
     used: CpuSet,
     unsettled: Option<Unsettled>,
@@ -112,7 +115,7 @@ impl Spread {
         proc: &Proc,
         log: &mut Log,
     ) -> Result<(), LogError> {
-        let before: Vec<Vec<i32>> = in_turn.iter().map(|one| threads(one.dir)).collect();
+        let before: Vec<Vec<i32>> = in_turn.iter().map(|one| one.dir.threads()).collect();
         let count: usize = before.iter().map(Vec::len).sum();
         if count < 2 || count > MOST_LOOKS.max(2 * cpus) {
             return Ok(());
@@ -190,8 +193,8 @@ impl Spread {
         proc: &Proc,
         runnable: &mut Vec<Runnable>,
     ) {
-        let SpreadCandidate { program, cpus, .. } = *candidate;
-        let before = self.seen.remove(&program).unwrap_or_default();
+        let SpreadCandidate { program, unit, cpus, .. } = *candidate;
+        let before = self.seen.remove(&(program, unit)).unwrap_or_default();
         let stats: Vec<Stat> =
             tids.iter().filter_map(|tid| proc.thread_stat(*tid, *tid).ok()).collect();
         let now: HashMap<Process, u64> =
@@ -203,11 +206,11 @@ impl Spread {
                 Runnable { program, thread, cpu: stat.cpu, cpus }
             }));
         }
-        self.seen.insert(program, now);
+        self.seen.insert((program, unit), now);
     }
 
     pub(crate) fn keep_only(&mut self, is_there: impl Fn(ProgramId) -> bool) {
-        self.seen.retain(|program, _| is_there(*program));
+        self.seen.retain(|(program, _), _| is_there(*program));
     }
 }
 
@@ -276,23 +279,13 @@ fn unless_gone(result: Result<(), AffinityError>) -> bool {
     matches!(result, Ok(()) | Err(AffinityError::Gone(_)))
 }
 
-/// The threads in a program's cgroup, without those in its own groups below.
-fn threads(dir: &Dir) -> Vec<i32> {
-    let file = match dir.version() {
-        Version::V2 => "cgroup.threads",
-        Version::V1 => "tasks",
-    };
-    let list = dir.read(file).unwrap_or_default();
-    list.lines().filter_map(|line| line.parse().ok()).collect()
-}
-
 /// The threads in a program's cgroup and in its own groups below, and whether these are all: a
 /// program may have made any number of groups.
 fn threads_below(dir: &Dir) -> (Vec<i32>, bool) {
     let (mut found, mut groups) = (Vec::new(), vec![dir.clone()]);
     for _ in 0..MOST_GROUPS {
         let Some(group) = groups.pop() else { break };
-        found.extend(threads(&group));
+        found.extend(group.threads());
         // One that is gone has none.
         groups.extend(group.children().unwrap_or_default());
     }

@@ -15,6 +15,8 @@ use cosched_core::{GroupId, Happening, Nanos, ProgramId, Refusal};
 use super::confined::{Confined, computing, confined_to};
 use super::program::{ExecutionState, Live};
 use super::{Linux, MachineError};
+use crate::kernel::files::FileError;
+use crate::kernel::procfs::Proc;
 use crate::kernel::procfs::ProcState;
 use crate::observe::dependencies::{self, Dependencies, HandedOut, SharedKey, Tables};
 use crate::safety::undo::Record;
@@ -38,7 +40,7 @@ const LONGEST_TO_CONNECTION: Nanos = Nanos::from_secs(2);
 /// When to inspect which program, and what was seen.
 #[derive(Debug)]
 pub(super) struct Inspector {
-    handed_out: HandedOut,
+    pub(super) handed_out: HandedOut,
     watched: BTreeMap<ProgramId, Watched>,
     /// The group of each slot, as it was seen.
     groups: Vec<Option<GroupId>>,
@@ -431,4 +433,11 @@ fn held(why: Refusal) -> &'static str {
         Refusal::HoldsTerminal => "holds a terminal (freezable = true overrides this)",
         _ => "must not be frozen",
     }
+}
+
+/// What cosched itself holds open: it does not tie programs that hold it, too, to one another.
+pub(super) fn handed_out(proc: &Proc) -> Result<HandedOut, FileError> {
+    let mut handed_out = dependencies::held_by(proc, std::process::id() as i32)?;
+    handed_out.insert("/dev/null".to_owned());
+    Ok(handed_out)
 }

@@ -288,6 +288,7 @@ impl Linux {
         // A program that opens a session leads it.
         live.session.get_or_insert(main.pid);
         self.inspector.expect(live.id, self.clock.now(), self.config.turns);
+        self.expect_units(live);
         let settings = live.at_start;
         self.schedule(live, &settings)?;
         self.queue.push(Event { at, what: Happening::Started(live.id) });

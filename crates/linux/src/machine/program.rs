@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 
 use cosched_core::{Aspect, CpuSet, Exit, Nanos, ProgramId, Refusal, Settings, Turn, Usage};
 
-use crate::cgroup::{Dir, WeightSwitch, can_be_idle};
+use crate::cgroup::{Dir, WeightSwitch, can_be_idle, is_part_of_program};
 use crate::control::freezer::Freezer;
 use crate::control::pinning::{Pinning, ThreadSource};
 use crate::control::run_cgroups::ProgramCgroups;
@@ -238,6 +238,8 @@ impl Live {
     /// cannot be removed now is removed with the run's cgroups at the end.
     pub(super) fn remove_cgroups(&self) {
         for dir in &self.cgroups.all {
+            let below = dir.children().unwrap_or_default();
+            below.iter().filter(|dir| is_part_of_program(dir)).for_each(|dir| _ = dir.remove());
             let _ = dir.remove();
         }
     }

@@ -40,6 +40,8 @@ impl Linux {
         match set {
             Ok(()) => {
                 live.turn = turn;
+                let has_turn = turn != Some(Turn::Filler);
+                self.within.program_turns(live.id, has_turn, self.clock.now());
                 self.moves.next = self.moves.next.min(self.later_spread());
             }
             Err(errno) => {
@@ -63,6 +65,7 @@ impl Linux {
                 }
             });
         }
+        self.within.weigh_anew();
         // These have ended for the engine, which hears of no refusal.
         for left in &mut self.leftovers {
             if let Some(weight) = &mut left.weight {
@@ -117,11 +120,19 @@ impl Linux {
         }
         let has =
             |turn| self.live.values().any(|live| live.turn == Some(turn) && !live.is_detached);
-        if !(has(Turn::InTurn) && has(Turn::Filler)) {
+        if !(has(Turn::InTurn) && (has(Turn::Filler) || self.within.has_turns())) {
             self.moves.next = Nanos::NEVER;
             return Ok(());
         }
         self.moves.next = self.later_spread();
+        self.move_apart(&BTreeMap::new())?;
+        self.settle_moves()
+    }
+
+    /// Moves the threads of units apart that begin their turn within a program in turn.
+    pub(super) fn begin_turns_within(&mut self) -> Result<(), LogError> {
+        self.moves.next = self.later_spread();
+        self.moves.apart.begin();
         self.move_apart(&BTreeMap::new())?;
         self.settle_moves()
     }
@@ -140,7 +151,8 @@ impl Linux {
             let turn = settings.map_or(live.turn, |settings| settings.turn);
             if let Some(dir) = live.share_dir().filter(|_| turn == in_turn) {
                 let cpus = settings.and_then(|settings| settings.cpus).unwrap_or(self.cpus);
-                candidates.push(SpreadCandidate { program: live.id, dir, cpus });
+                let (dir, unit) = self.within.in_turn(live.id).unwrap_or((dir, 0));
+                candidates.push(SpreadCandidate { program: live.id, unit, dir, cpus });
             }
         }
         self.moves.apart.spread(&candidates, self.cpus.len(), &self.proc, &mut self.log)

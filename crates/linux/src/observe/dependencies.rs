@@ -61,6 +61,9 @@ pub(crate) enum SharedKey {
     Socket(u64),
     /// Shared memory: a memfd, a file in `/dev/shm`, or a System V segment.
     Memory(FileId),
+    /// The memory of a named semaphore: the workers of a pool share it, and do not wait for each
+    /// other.
+    Semaphore(FileId),
     /// A file with a lock that programs wait for, or hold while others wait.
     LockedFile(FileId),
 }
@@ -122,8 +125,8 @@ impl Dependencies {
         let id = file_id(&file);
         if FileType::from_raw_mode(file.stx_mode.into()) == FileType::Fifo {
             self.shared.insert(SharedKey::Fifo(id));
-        } else if is_memory(target) {
-            self.shared.insert(SharedKey::Memory(id));
+        } else {
+            self.shared.extend(memory(target, id));
         }
     }
 }
@@ -143,6 +146,21 @@ pub(crate) fn inspect(
     dependencies.listens = serves_others(proc, pids, others, handed_out, &first)?;
     dependencies.listens_within = first.listens && !dependencies.listens;
     Ok(dependencies)
+}
+
+/// What the threads of one process may wait for that another process does: memory that they share,
+/// and connections. Neither pipes nor semaphores: the workers of a pool get their work by them.
+pub(crate) fn ties(
+    proc: &Proc,
+    pid: i32,
+    handed_out: &HandedOut,
+    tables: &mut Tables,
+) -> Result<BTreeSet<SharedKey>, FileError> {
+    let (dependencies, contacts) = look(proc, &[pid], handed_out, tables)?;
+    let mut ties = dependencies.shared;
+    ties.extend(contacts.peers.iter().copied().map(SharedKey::Socket));
+    ties.retain(|key| matches!(key, SharedKey::Memory(_) | SharedKey::Socket(_)));
+    Ok(ties)
 }
 
 /// Whether a process that is not under cosched is or can be connected to a listening socket of the
@@ -223,7 +241,7 @@ impl Look {
         }
         let shared = &mut self.dependencies.shared;
         if let Some(maps) = files::read_if_there(&folder.join("maps"))? {
-            shared.extend(maps.lines().filter_map(shared_mapping).map(SharedKey::Memory));
+            shared.extend(maps.lines().filter_map(shared_mapping));
         }
         shared.extend(opening::pipes_opened_by(&folder));
         Ok(())
@@ -232,7 +250,7 @@ impl Look {
 
 /// A line of `/proc/PID/maps`, if it is shared memory:
 /// `7f00-7f01 rw-s 00000000 00:1a 42    /dev/shm/x`.
-fn shared_mapping(line: &str) -> Option<FileId> {
+fn shared_mapping(line: &str) -> Option<SharedKey> {
     let mut words = line.split_ascii_whitespace();
     let (_range, rights, _offset) = (words.next()?, words.next()?, words.next()?);
     let (major, minor) = words.next()?.split_once(':')?;
@@ -242,11 +260,15 @@ fn shared_mapping(line: &str) -> Option<FileId> {
         device: makedev(hexadecimal(major)?, hexadecimal(minor)?),
         inode: inode.parse().ok()?,
     };
-    (rights.ends_with('s') && is_memory(path)).then_some(id)
+    rights.ends_with('s').then(|| memory(path, id)).flatten()
 }
 
-fn is_memory(path: &str) -> bool {
-    is_any(path, &["/dev/shm/", "/memfd:", "/SYSV"])
+/// What a file or a mapping with this path is, if it is shared memory.
+fn memory(path: &str, id: FileId) -> Option<SharedKey> {
+    if path.starts_with("/dev/shm/sem.") {
+        return Some(SharedKey::Semaphore(id));
+    }
+    is_any(path, &["/dev/shm/", "/memfd:", "/SYSV"]).then_some(SharedKey::Memory(id))
 }
 
 fn is_any(path: &str, prefixes: &[&str]) -> bool {

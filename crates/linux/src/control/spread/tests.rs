@@ -1,4 +1,5 @@
 use super::*;
+use crate::cgroup::Version;
 
 const P: ProgramId = ProgramId::first(0);
 
@@ -29,7 +30,7 @@ fn threads_started_in_a_programs_own_groups_are_found() {
     std::fs::write(root.path().join("tasks"), "1\n2\n").unwrap();
     std::fs::write(inner.join("tasks"), "3\n").unwrap();
     let dir = Dir::new(root.path(), Version::V1);
-    assert_eq!((threads(&dir), threads_below(&dir)), (vec![1, 2], (vec![1, 2, 3], true)));
+    assert_eq!((dir.threads(), threads_below(&dir)), (vec![1, 2], (vec![1, 2, 3], true)));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::record::CgroupKind;
-use crate::cgroup::{Dir, PASSED_ON, Version, even_out};
+use crate::cgroup::{Dir, PASSED_ON, Version, even_out, is_part_of_program};
 use crate::kernel::files::FileError;
 
 /// How long to wait for ended processes to leave a cgroup.
@@ -54,8 +54,14 @@ impl Doomed {
         if !matches!(self.kind, CgroupKind::V2 | CgroupKind::V1Cpu) {
             return Ok(());
         }
-        // Groups further down are the programs' own.
-        each_child(&self.dir, |program| unless_gone(even_out(program)))
+        let part = |dir: &Dir| match is_part_of_program(dir) {
+            true => unless_gone(even_out(dir)),
+            // It is the program's own.
+            false => Ok(()),
+        };
+        each_child(&self.dir, |program| {
+            unless_gone(even_out(program)).and(each_child(program, part))
+        })
     }
 
     /// Moves every process of the subtree to its original cgroup, and counts them. The first

@@ -1,0 +1,122 @@
+//! The processes of one program that have several threads each take turns.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::Command;
+
+use cosched_linux::process::tree::Process;
+use rustix::process::Signal;
+
+use super::super::kills::restored;
+use super::super::support::{Cosched, Place, eventually, program, skip};
+use super::{ORDINARY, all_is_as_before, cpus, group, has_weight, is_filler, place};
+
+const POOL: &str = include_str!("pool.c");
+
+/// A place, and a run of a pool of so many workers in it; `None`, with a message, where there are
+/// no CPU groups or no compiler.
+fn pool(workers: usize, mode: &str) -> Option<(Place, Cosched)> {
+    let place = place()?;
+    place.write("pool.c", POOL);
+    let mut compiler = Command::new("gcc");
+    compiler.args(["-pthread", "-o"]).args([place.path("pool"), place.path("pool.c")]);
+    let Ok(status) = compiler.status() else {
+        skip("there is no gcc");
+        return None;
+    };
+    assert!(status.success());
+    let table = program("a", "threads = 2", &format!("exec ./pool {workers} {mode}"));
+    let cosched = place.run(&[table], "");
+    Some((place, cosched))
+}
+
+/// As many workers as have more threads than there are CPUs.
+fn many() -> usize {
+    cpus().len() / 2 + 2
+}
+
+/// The workers' processes, once all have begun.
+fn workers(place: &Place, count: usize) -> Vec<Process> {
+    let number = |i| place.read(&format!("w{i}")).trim().parse::<i32>().ok();
+    eventually("the workers", || (0..count).all(|i| number(i).is_some()));
+    let programs = place.marked().programs();
+    let process = |pid| programs.iter().copied().find(|process| process.pid == pid);
+    (0..count).filter_map(number).filter_map(process).collect()
+}
+
+/// The groups of these processes, if each is in one below that of its program.
+fn units(workers: &[Process]) -> Option<BTreeSet<PathBuf>> {
+    let is_unit = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("unit-"))
+    };
+    workers.iter().map(|process| group(*process).filter(is_unit)).collect()
+}
+
+/// Which one has its turn while all others fill.
+fn in_turn(workers: &[Process]) -> Option<Process> {
+    let turns = workers.iter().copied().filter(|process| has_weight(*process, ORDINARY));
+    let turns: Vec<Process> = turns.collect();
+    let others = workers.iter().filter(|process| !turns.contains(process));
+    (turns.len() == 1 && others.copied().all(is_filler)).then(|| turns[0])
+}
+
+fn turns_go_round(workers: &[Process]) {
+    for target in workers {
+        eventually("a worker's turn", || in_turn(workers) == Some(*target));
+    }
+}
+
+#[test]
+fn workers_with_several_threads_take_turns() {
+    let Some((place, cosched)) = pool(many(), "free") else { return };
+    let workers = workers(&place, many());
+    eventually("a group for each", || units(&workers).is_some_and(|all| all.len() == many()));
+    turns_go_round(&workers);
+    turns_go_round(&workers);
+    // Those that are left go on taking turns.
+    workers[0].signal(&Default::default(), Signal::KILL).unwrap();
+    turns_go_round(&workers[1..]);
+    place.write("stop", "");
+    let ended = cosched.ended().saying(&["several threads each", "they take turns"]);
+    place.nothing_is_left_of(&ended);
+}
+
+#[test]
+fn workers_that_share_memory_have_their_turn_together() {
+    let Some((place, cosched)) = pool(many() + 1, "tied") else { return };
+    let workers = workers(&place, many() + 1);
+    eventually("a group for each part", || {
+        units(&workers).is_some_and(|all| all.len() == many())
+            && group(workers[0]) == group(workers[1])
+    });
+    eventually("their turn", || has_weight(workers[0], ORDINARY) && is_filler(workers[2]));
+    place.write("stop", "");
+    place.nothing_is_left_of(&cosched.ended().with(0));
+}
+
+#[test]
+fn a_killed_cosched_leaves_no_worker_idle() {
+    let Some((place, cosched)) = pool(many(), "free") else { return };
+    let workers = workers(&place, many());
+    turns_go_round(&workers);
+    let pid = cosched.pid();
+    cosched.kill();
+    restored(&place, pid);
+    all_is_as_before(&place);
+    place.no_trace_is_left_of(pid);
+    place.write("stop", "");
+    eventually("the workers' end", || place.marked().all().is_empty());
+}
+
+#[test]
+fn a_stopped_cosched_leaves_no_worker_idle() {
+    let Some((place, cosched)) = pool(many(), "free") else { return };
+    let workers = workers(&place, many());
+    turns_go_round(&workers);
+    cosched.signal(Signal::STOP);
+    eventually("even weights", || !workers.iter().copied().any(is_filler));
+    cosched.signal(Signal::CONT);
+    turns_go_round(&workers);
+    place.write("stop", "");
+    place.nothing_is_left_of(&cosched.ended().with(0));
+}

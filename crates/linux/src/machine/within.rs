@@ -1,0 +1,188 @@
+//! Turns among the processes of one program.
+//!
+//! *Problem.* A program may start several processes that compute with several threads each, such as
+//! a pool of workers with OpenMP inside. Together they have more threads than there are CPUs, and
+//! the threads of each process wait for each other, so the program loses as several programs lose
+//! that run at once. Four processes with two spinning threads on two CPUs took 3 to 57 s, one after
+//! another 2.2 s, and with turns 2.3 s (`docs/research/turns.md`, "Turns within a program").
+//!
+//! *Idea.* What helps between programs helps within one. Each such process, with all that it starts
+//! from then on, gets a group below that of the program: a *unit*. One unit has its turn, with the
+//! weight of an ordinary group; the others are idle groups and fill. The program's other processes
+//! stay where they are. Processes that share memory or a connection wait for each other, like the
+//! ranks of an MPI program: they are one unit.
+//!
+//! *Which processes.* Those that were seen twice with at least two threads on a CPU, or waiting for
+//! one, if all of them together have more threads than there are CPUs. Programs with one process
+//! are looked at ever more rarely.
+//!
+//! *When.* A turn within lasts [`QUANTUM`] of the program's own turns. It ends earlier when none of
+//! the unit's threads wants a CPU at two checks in a row.
+//!
+//! Only programs that take turns by weight have such units: they have a group that is known to be
+//! theirs. Nothing has to be written to the undo log, since a run's group is removed with all that
+//! is below.
+
+mod family;
+mod units;
+
+use std::collections::BTreeMap;
+
+use cosched_core::{Nanos, ProgramId, Turn};
+
+use super::program::{ExecutionState, Live};
+use super::{Linux, Origin};
+use crate::cgroup::Dir;
+use crate::process::tree::Process;
+use crate::safety::undo::LogError;
+use family::Family;
+use units::{Unit, several_run, tied};
+
+/// How long a turn within a program lasts. With 100 ms, eight kernels with barriers in four
+/// processes took 1.0 to 1.8 times as long.
+const QUANTUM: Nanos = Nanos::from_millis(250);
+/// The time between two checks whether a unit still uses its turn.
+const CHECK: Nanos = Nanos::from_millis(50);
+
+/// The programs of a run, and what is known of their processes.
+#[derive(Debug)]
+pub(super) struct Within {
+    families: BTreeMap<ProgramId, Family>,
+    /// How many units there have been: each has a name of its own.
+    made: u32,
+    pub(super) next: Nanos,
+}
+
+impl Default for Within {
+    fn default() -> Within {
+        Within { families: BTreeMap::new(), made: 0, next: Nanos::NEVER }
+    }
+}
+
+impl Within {
+    /// The group of the unit that has its turn within a program, and a number that no other unit
+    /// has.
+    pub(super) fn in_turn(&self, id: ProgramId) -> Option<(&Dir, u32)> {
+        let unit = self.families.get(&id)?.in_turn()?;
+        Some((&unit.dir, unit.number))
+    }
+
+    /// Whether processes of any program take turns.
+    pub(super) fn has_turns(&self) -> bool {
+        self.families.values().any(|family| family.units.len() > 1)
+    }
+
+    /// The program's own turn begins or ends.
+    pub(super) fn program_turns(&mut self, id: ProgramId, has_turn: bool, now: Nanos) {
+        if let Some(family) = self.families.get_mut(&id) {
+            family.program_turns(has_turn, now);
+            self.next = self.next.min(family.due());
+        }
+    }
+
+    /// Gives every unit its weight again, after another process may have changed weights.
+    pub(super) fn weigh_anew(&mut self) {
+        for family in self.families.values_mut() {
+            family.units.iter_mut().for_each(Unit::forget_weight);
+            weigh(family);
+        }
+    }
+}
+
+impl Linux {
+    /// Notes a program that has begun and takes turns by weight.
+    pub(super) fn expect_units(&mut self, live: &Live) {
+        let has_units = self.run_cgroups.is_by_weight()
+            && self.job(live.id).origin == Origin::Started
+            && live.share_dir().is_some();
+        if has_units && live.turn.is_some() {
+            let now = self.clock.now();
+            let family = Family::new(live.turn != Some(Turn::Filler), now);
+            self.within.next = self.within.next.min(family.due());
+            self.within.families.insert(live.id, family);
+        }
+    }
+
+    /// A program does not take turns any more: its processes do not either.
+    pub(super) fn forget_units(&mut self, id: ProgramId) {
+        if let Some(mut family) = self.within.families.remove(&id) {
+            // A group that cannot be weighed is gone.
+            family.units.iter_mut().for_each(|unit| _ = unit.weigh(None));
+        }
+    }
+
+    /// Looks for units, and passes the turn on within programs, where that is due.
+    pub(super) fn take_turns_within(&mut self) -> Result<(), LogError> {
+        let now = self.clock.now();
+        if now < self.within.next {
+            return Ok(());
+        }
+        let mut families = std::mem::take(&mut self.within.families);
+        let mut passed_on = false;
+        for (id, family) in &mut families {
+            let runs = |live: &Live| !live.is_detached && live.state == ExecutionState::Running;
+            if !self.live.get(id).is_some_and(runs) {
+                family.wait(now);
+                continue;
+            }
+            if family.is_look_due(now) && self.look_for_units(*id, family, now) {
+                let (units, threads) = (family.units.len(), self.cpus.len());
+                self.note(
+                    *id,
+                    format!(
+                        "has {units} processes that compute with several threads each, more than \
+                         {threads} CPUs can run at once: they take turns"
+                    ),
+                );
+            }
+            passed_on |= family.pass_on(now, &self.proc);
+        }
+        self.within.next = families.values().map(Family::due).min().unwrap_or(Nanos::NEVER);
+        self.within.families = families;
+        if !passed_on {
+            return Ok(());
+        }
+        self.begin_turns_within()?;
+        self.within.families.values_mut().for_each(weigh);
+        Ok(())
+    }
+
+    /// Looks which processes of a program compute with several threads, and makes units of them.
+    /// Returns whether these are the program's first.
+    fn look_for_units(&mut self, id: ProgramId, family: &mut Family, now: Nanos) -> bool {
+        let Some((live, home)) =
+            self.live.get(&id).and_then(|live| Some((live, live.share_dir()?)))
+        else {
+            return false;
+        };
+        let (mut busy, mut threads) = (Vec::new(), 0);
+        let began = self.clock.now();
+        for process in live.tree.members(&self.proc) {
+            let Some(stat) = process.look(&self.proc).filter(|stat| stat.threads > 1) else {
+                continue;
+            };
+            if several_run(process, &self.proc) {
+                threads += stat.threads as usize;
+                busy.push(process);
+            }
+        }
+        let sure = family.saw(busy, now);
+        family.spare(self.clock.now().since(began), now);
+        let loose = home.procs().unwrap_or_default();
+        let loose: Vec<Process> =
+            sure.into_iter().filter(|process| loose.binary_search(&process.pid).is_ok()).collect();
+        if loose.is_empty() || family.units.is_empty() && threads <= self.cpus.len() {
+            return false;
+        }
+        let parts = tied(&loose, &self.proc, &self.inspector.handed_out);
+        family.joins(parts, home, &mut self.within.made, now)
+    }
+}
+
+/// Gives each unit of a program the weight of its part: the first has its turn.
+fn weigh(family: &mut Family) {
+    for (place, unit) in family.units.iter_mut().enumerate() {
+        // A group that cannot be weighed is gone, which shows at the next check.
+        let _ = unit.weigh((place > 0).then_some(Turn::Filler));
+    }
+}

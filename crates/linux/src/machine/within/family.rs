@@ -1,0 +1,234 @@
+//! One program: when its processes are looked at, and which unit has its turn.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use cosched_core::Nanos;
+
+use super::units::{Part, Unit};
+use super::{CHECK, QUANTUM};
+use crate::cgroup::Dir;
+use crate::kernel::procfs::Proc;
+use crate::process::tree::Process;
+
+/// The pauses between two looks at a program: the shortest, and the longest.
+const PAUSES: (Nanos, Nanos) = (Nanos::from_millis(200), Nanos::from_secs(4));
+/// The pause after which processes that were seen busy are looked at again.
+const SOON: Nanos = Nanos::from_millis(100);
+/// A look is followed by a pause of at least so many times its duration: 0.2 %.
+const SPARING: u64 = 500;
+/// After so many checks at which its unit wanted no CPU a turn ends.
+const IDLE_CHECKS: u32 = 2;
+
+#[derive(Debug)]
+pub(super) struct Family {
+    /// In the order of their turns; the first has its turn.
+    pub(super) units: VecDeque<Unit>,
+    /// The processes that were busy at the last look.
+    busy: BTreeSet<Process>,
+    /// The processes that were made units, or of which it is known that they are none.
+    known: BTreeSet<Process>,
+    look_at: Nanos,
+    pause: Nanos,
+    /// When the unit in turn is checked next.
+    check_at: Nanos,
+    clock: TurnClock,
+    idle_checks: u32,
+}
+
+/// How long the turn of a unit has lasted: it lasts only while the program has its own.
+#[derive(Clone, Copy, Debug)]
+struct TurnClock {
+    /// Since when the program has its turn; `None`: it has none.
+    since: Option<Nanos>,
+    used: Nanos,
+}
+
+impl TurnClock {
+    fn program_turns(&mut self, has_turn: bool, now: Nanos) {
+        self.used = self.used(now);
+        self.since = has_turn.then_some(now);
+    }
+
+    fn used(&self, now: Nanos) -> Nanos {
+        self.used + self.since.map_or(Nanos::ZERO, |since| now.since(since))
+    }
+
+    fn begin(&mut self, now: Nanos) {
+        self.used = Nanos::ZERO;
+        self.since = self.since.map(|_| now);
+    }
+}
+
+impl Family {
+    pub(super) fn new(has_turn: bool, now: Nanos) -> Family {
+        Family {
+            units: VecDeque::new(),
+            busy: BTreeSet::new(),
+            known: BTreeSet::new(),
+            look_at: now + PAUSES.0,
+            pause: PAUSES.0,
+            check_at: Nanos::NEVER,
+            clock: TurnClock { since: has_turn.then_some(now), used: Nanos::ZERO },
+            idle_checks: 0,
+        }
+    }
+
+    /// The unit that has its turn, if there are several.
+    pub(super) fn in_turn(&self) -> Option<&Unit> {
+        self.units.front().filter(|_| self.units.len() > 1)
+    }
+
+    /// When there is something to do.
+    pub(super) fn due(&self) -> Nanos {
+        match self.clock.since {
+            Some(_) if self.units.len() > 1 => self.check_at.min(self.look_at),
+            _ => self.look_at,
+        }
+    }
+
+    pub(super) fn is_look_due(&self, now: Nanos) -> bool {
+        now >= self.look_at
+    }
+
+    pub(super) fn program_turns(&mut self, has_turn: bool, now: Nanos) {
+        self.clock.program_turns(has_turn, now);
+    }
+
+    /// Nothing can be done with the program at present.
+    pub(super) fn wait(&mut self, now: Nanos) {
+        self.look_at = self.look_at.max(now + PAUSES.0);
+        self.check_at = self.check_at.max(now + CHECK);
+    }
+
+    /// Notes the processes that a look has found busy. Returns those that were busy the last time,
+    /// too, and are not known yet.
+    pub(super) fn saw(&mut self, busy: Vec<Process>, now: Nanos) -> Vec<Process> {
+        let unknown = |process: &&Process| !self.known.contains(*process);
+        let (sure, news): (Vec<Process>, Vec<Process>) =
+            busy.iter().filter(unknown).partition(|process| self.busy.contains(*process));
+        let is_soon = !news.is_empty() && (busy.len() > 1 || !self.units.is_empty());
+        self.pause = if is_soon { SOON } else { (self.pause * 2).clamp(PAUSES.0, PAUSES.1) };
+        self.look_at = now + self.pause;
+        self.busy = busy.into_iter().collect();
+        sure
+    }
+
+    /// A look has taken so long.
+    pub(super) fn spare(&mut self, cost: Nanos, now: Nanos) {
+        self.look_at = self.look_at.max(now + cost * SPARING);
+    }
+
+    /// Makes units of these parts of the program, in groups below `home`; a part that is tied to a
+    /// unit joins it. Returns whether these are the program's first units.
+    pub(super) fn joins(
+        &mut self,
+        parts: Vec<Part>,
+        home: &Dir,
+        made: &mut u32,
+        now: Nanos,
+    ) -> bool {
+        self.known.extend(parts.iter().flat_map(|part| part.processes.iter().copied()));
+        if self.units.len() + parts.len() < 2 {
+            // The only one may get company.
+            self.known.clear();
+            return false;
+        }
+        let is_first = self.units.is_empty();
+        for part in parts {
+            match self.units.iter_mut().find(|unit| unit.is_tied_to(&part)) {
+                Some(unit) => unit.add(part),
+                None => {
+                    *made += 1;
+                    // Without a group, its processes stay where they are, as without cosched.
+                    self.units.extend(Unit::make(home, *made, part).ok());
+                }
+            }
+        }
+        self.clock.begin(now);
+        self.check_at = now;
+        is_first && self.units.len() > 1
+    }
+
+    /// Passes the turn on, if it is over. Returns whether weights have to be set.
+    pub(super) fn pass_on(&mut self, now: Nanos, proc: &Proc) -> bool {
+        if now < self.check_at || self.clock.since.is_none() || self.units.is_empty() {
+            return false;
+        }
+        self.check_at = now + CHECK;
+        let is_over = self.units[0].is_over();
+        let wants = !is_over && self.units[0].wants_cpu(proc);
+        self.idle_checks = if wants { 0 } else { self.idle_checks + 1 };
+        let ends = is_over || self.idle_checks >= IDLE_CHECKS || self.clock.used(now) >= QUANTUM;
+        if !ends {
+            return false;
+        }
+        self.idle_checks = 0;
+        self.clock.begin(now);
+        if is_over {
+            self.units.pop_front();
+        } else {
+            self.units.rotate_left(1);
+        }
+        // The next that wants a CPU, if any does.
+        let mut waiting = self.units.iter().map(|unit| unit.wants_cpu(proc));
+        let next = waiting.position(|wants| wants).unwrap_or(0);
+        self.units.rotate_left(next);
+        if let Some(unit) = self.units.front_mut() {
+            // A group that cannot be weighed is gone, which shows at the next check.
+            let _ = unit.weigh(None);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(pid: i32) -> Process {
+        Process { pid, start_time: 7 }
+    }
+
+    #[test]
+    fn the_clock_of_a_turn_stands_while_the_program_has_none() {
+        let ms = Nanos::from_millis;
+        let mut clock = TurnClock { since: Some(ms(0)), used: Nanos::ZERO };
+        clock.program_turns(false, ms(100));
+        assert_eq!(clock.used(ms(400)), ms(100));
+        clock.program_turns(true, ms(400));
+        clock.program_turns(true, ms(450));
+        assert_eq!(clock.used(ms(500)), ms(200));
+        clock.begin(ms(500));
+        assert_eq!(clock.used(ms(510)), ms(10));
+        clock.program_turns(false, ms(520));
+        clock.begin(ms(600));
+        assert_eq!(clock.used(ms(700)), Nanos::ZERO);
+    }
+
+    #[test]
+    fn processes_count_once_they_were_busy_twice() {
+        let ms = Nanos::from_millis;
+        let mut family = Family::new(true, Nanos::ZERO);
+        assert_eq!(family.saw(vec![process(1), process(2)], ms(200)), []);
+        assert_eq!(family.due(), ms(200) + SOON);
+        assert_eq!(family.saw(vec![process(2), process(3)], ms(300)), [process(2)]);
+        let reused = Process { start_time: 8, ..process(3) };
+        assert_eq!(family.saw(vec![reused], ms(400)), []);
+        family.known.insert(reused);
+        assert_eq!(family.saw(vec![reused], ms(500)), []);
+    }
+
+    #[test]
+    fn programs_with_one_process_are_looked_at_ever_more_rarely() {
+        let mut family = Family::new(true, Nanos::ZERO);
+        let mut now = family.due();
+        for _ in 0..10 {
+            family.saw(vec![process(1)], now);
+            now = family.due();
+        }
+        family.saw(vec![process(1)], now);
+        assert_eq!(family.due(), now + PAUSES.1);
+        family.spare(Nanos::from_millis(20), now);
+        assert_eq!(family.due(), now + Nanos::from_secs(10), "a look that takes 20 ms");
+    }
+}

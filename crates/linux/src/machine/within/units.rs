@@ -1,0 +1,169 @@
+//! The groups of units, and what is read of their processes.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use cosched_core::Turn;
+use rustix::io::Errno;
+
+use crate::cgroup::{
+    Dir, PASSED_ON, REST, UNIT, Version, WeightSwitch, grant_real_time, real_time_budget,
+};
+use crate::kernel::files::FileError;
+use crate::kernel::procfs::{Proc, ProcState};
+use crate::observe::dependencies::{self, Dependencies, HandedOut, SharedKey, Tables};
+use crate::process::tree::Process;
+
+/// The most threads of a process or a unit that are looked at.
+const MOST_LOOKS: usize = 32;
+/// Each unit gets one part in so many of its program's budget for real-time threads.
+const PARTS: i64 = 8;
+/// How often the processes of a program are moved until none is left to move.
+const MOST_MOVES: usize = 20;
+
+/// Processes that wait for each other, and by what.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) processes: Vec<Process>,
+    keys: BTreeSet<SharedKey>,
+}
+
+/// A part that takes turns with others.
+#[derive(Debug)]
+pub(super) struct Unit {
+    pub(super) dir: Dir,
+    pub(super) number: u32,
+    weight: WeightSwitch,
+    keys: BTreeSet<SharedKey>,
+}
+
+impl Unit {
+    /// Makes a group below that of the program, and moves the processes there.
+    pub(super) fn make(home: &Dir, number: u32, part: Part) -> Result<Unit, FileError> {
+        if home.version() == Version::V2 {
+            make_room(home)?;
+        }
+        let dir = home.create_child(&format!("{UNIT}{number}"))?;
+        grant_real_time(&dir, real_time_budget(home).map(|all| all / PARTS));
+        match WeightSwitch::open(&dir) {
+            Ok(weight) => {
+                let mut unit = Unit { dir, number, weight, keys: BTreeSet::new() };
+                unit.add(part);
+                Ok(unit)
+            }
+            Err(error) => {
+                let _ = dir.remove();
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes further processes in. One that has ended, or may not be moved, is left where it is.
+    pub(super) fn add(&mut self, part: Part) {
+        part.processes.iter().for_each(|process| _ = self.dir.add(process.pid));
+        self.keys.extend(part.keys);
+    }
+
+    pub(super) fn is_tied_to(&self, part: &Part) -> bool {
+        !self.keys.is_disjoint(&part.keys)
+    }
+
+    pub(super) fn weigh(&mut self, turn: Option<Turn>) -> Result<(), Errno> {
+        self.weight.set(turn)
+    }
+
+    pub(super) fn forget_weight(&mut self) {
+        self.weight.forget();
+    }
+
+    /// Whether its last process has ended; its group is then removed.
+    pub(super) fn is_over(&self) -> bool {
+        let is_empty = self.dir.procs_recursive().map_or(true, |pids| pids.is_empty());
+        if is_empty {
+            // If its last process is still on its way out, it goes with the program's group.
+            let _ = self.dir.remove();
+        }
+        is_empty
+    }
+
+    /// Whether a thread of it is on a CPU, or waits for one.
+    pub(super) fn wants_cpu(&self, proc: &Proc) -> bool {
+        let threads = self.dir.threads();
+        let is_running = |tid: &i32| runs(proc, *tid, *tid);
+        threads.iter().take(MOST_LOOKS).any(is_running)
+    }
+}
+
+/// Whether at least two threads of a process are on a CPU, or wait for one.
+pub(super) fn several_run(process: Process, proc: &Proc) -> bool {
+    let threads = proc.threads(process.pid).unwrap_or_default();
+    let running =
+        threads.iter().take(MOST_LOOKS).filter(|tid| runs(proc, process.pid, **tid)).take(2);
+    running.count() == 2
+}
+
+fn runs(proc: &Proc, pid: i32, tid: i32) -> bool {
+    proc.thread_stat(pid, tid).is_ok_and(|stat| stat.state == ProcState::Running)
+}
+
+/// These processes, those that wait for each other together.
+pub(super) fn tied(processes: &[Process], proc: &Proc, handed_out: &HandedOut) -> Vec<Part> {
+    let mut tables = Tables::default();
+    let all: Vec<Dependencies> = processes
+        .iter()
+        .map(|process| {
+            let found = dependencies::ties(proc, process.pid, handed_out, &mut tables);
+            // One that has ended, or hides its files, is tied to nothing that is known.
+            Dependencies { shared: found.unwrap_or_default(), ..Dependencies::default() }
+        })
+        .collect();
+    let groups = dependencies::groups(&all);
+    let mut parts: Vec<(Option<cosched_core::GroupId>, Part)> = Vec::new();
+    for ((process, found), group) in processes.iter().zip(all).zip(groups) {
+        let same = parts.iter_mut().find(|(other, _)| group.is_some() && *other == group);
+        match same {
+            Some((_, part)) => {
+                part.processes.push(*process);
+                part.keys.extend(found.shared);
+            }
+            None => parts.push((group, Part { processes: vec![*process], keys: found.shared })),
+        }
+    }
+    parts.into_iter().map(|(_, part)| part).collect()
+}
+
+/// Moves the processes of a program's group of version 2 to a child, and enables the `cpu`
+/// controller for its children: a group with processes may not. A program that has made groups
+/// itself is left alone.
+fn make_room(home: &Dir) -> Result<(), FileError> {
+    let passed_on = home.read(PASSED_ON)?;
+    if passed_on.split_whitespace().any(|name| name == "cpu") {
+        return Ok(());
+    }
+    if !home.children()?.is_empty() {
+        return Err(FileError::io("divide", home.path(), io::Error::from(Errno::BUSY)));
+    }
+    let rest = home.create_child(REST)?;
+    let enabled = move_all(home, &rest).and_then(|()| home.write(PASSED_ON, "+cpu"));
+    if enabled.is_err() {
+        move_all(&rest, home)?;
+        let _ = rest.remove();
+    }
+    enabled
+}
+
+fn move_all(from: &Dir, to: &Dir) -> Result<(), FileError> {
+    for _ in 0..MOST_MOVES {
+        let pids = from.procs()?;
+        if pids.is_empty() {
+            break;
+        }
+        for pid in pids {
+            match to.add(pid) {
+                Err(error) if !error.is_gone() => return Err(error),
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
