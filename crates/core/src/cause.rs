@@ -113,6 +113,8 @@ pub enum Refusal {
     Listens,
     /// The program reads a terminal.
     HoldsTerminal,
+    /// The program waits in a call that a pause would end early, and catches no signal.
+    WaitsForEvents,
     /// A process of the program has moved to a cgroup of others.
     LeftCgroup,
     /// The user said that the program must not be frozen.

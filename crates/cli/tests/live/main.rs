@@ -14,6 +14,7 @@ mod after;
 mod attach;
 mod auto;
 mod barriers;
+mod cases;
 mod compared;
 mod dependencies;
 mod ends;

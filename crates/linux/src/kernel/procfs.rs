@@ -261,6 +261,13 @@ impl Proc {
         status.is_ok_and(|status| has_more_rights(&status, user))
     }
 
+    /// Whether a process has a handler for any signal; those that the C library keeps for itself
+    /// do not count. One that cannot be read may have.
+    pub(crate) fn catches_signals(&self, pid: i32) -> bool {
+        let status = files::read(&self.folder(pid).join("status"));
+        status.map_or(true, |status| mask(&status, "SigCgt") & !OF_C_LIBRARY != 0)
+    }
+
     /// Whether a process has still to take SIGSTOP.
     pub(crate) fn is_about_to_stop(&self, pid: i32) -> Result<bool, FileError> {
         let status = files::read(&self.folder(pid).join("status"))?;
@@ -399,6 +406,9 @@ const KILL: u64 = 1 << 8;
 const STOP: u64 = 1 << 18;
 /// The right to become another user, in a mask of capabilities.
 const CAP_SETUID: u64 = 1 << 7;
+
+/// Signals 32 and 33, in a mask.
+const OF_C_LIBRARY: u64 = 0b11 << 31;
 
 /// Whether a process has still to take one of these signals, by its `/proc/PID/status`.
 fn has_pending(status: &str, signals: u64) -> bool {

@@ -36,6 +36,8 @@ const LONGEST: Nanos = Nanos::from_secs(30);
 /// The longest time between inspections of a program that may be frozen only until another process
 /// connects.
 const LONGEST_TO_CONNECTION: Nanos = Nanos::from_secs(2);
+/// The most processes that are looked at before a freeze.
+const MOST_PROCESSES: usize = 32;
 
 /// When to inspect which program, and what was seen.
 #[derive(Debug)]
@@ -328,10 +330,8 @@ impl Linux {
         let strays = strays && !std::mem::replace(&mut watched.strayed, strays);
         let news = watched.dependencies.shared != dependencies.shared;
         watched.dependencies = dependencies;
-        if let Some(why) = forbidden.filter(|_| !std::mem::replace(&mut watched.reported, true)) {
-            let text = format!("is left running while others have their turn: it {}", held(why));
-            self.note(id, text);
-            self.tell(Happening::Unfreezable(id, why));
+        if let Some(why) = forbidden {
+            self.forbid_freezing(id, why);
         }
         if strays {
             self.tell_of_strays(id);
@@ -342,6 +342,28 @@ impl Linux {
             self.regroup();
         }
         Ok(())
+    }
+
+    /// A program is left running from now on. The user is told once.
+    fn forbid_freezing(&mut self, id: ProgramId, why: Refusal) {
+        let watched = self.inspector.watched.get_mut(&id);
+        if watched.is_some_and(|watched| !std::mem::replace(&mut watched.reported, true)) {
+            let text = format!("is left running while others have their turn: it {}", held(why));
+            self.note(id, text);
+            self.tell(Happening::Unfreezable(id, why));
+        }
+    }
+
+    /// Whether a program is just now in a call that a pause would end early. It is then left
+    /// running for good.
+    pub(super) fn must_wait_undisturbed(&mut self, live: &Live) -> bool {
+        let members = || live.tree.members(&self.proc).into_iter().take(MOST_PROCESSES);
+        let waits = !self.job(live.id).freezable_for_sure
+            && members().any(|process| dependencies::waits_for_events(&self.proc, process.pid));
+        if waits {
+            self.forbid_freezing(live.id, Refusal::WaitsForEvents);
+        }
+        waits
     }
 
     /// Tells of programs that have bound themselves to CPUs that are too few for them.
@@ -431,6 +453,10 @@ fn held(why: Refusal) -> &'static str {
         Refusal::HoldsGpu => "holds a GPU device (freezable = true overrides this)",
         Refusal::Listens => "listens on a socket (freezable = true overrides this)",
         Refusal::HoldsTerminal => "holds a terminal (freezable = true overrides this)",
+        Refusal::WaitsForEvents => {
+            "waits in a system call that a pause would end early (EINTR), and catches no signal \
+             (freezable = true overrides this)"
+        }
         _ => "must not be frozen",
     }
 }

@@ -18,6 +18,7 @@
 //! serves over UDP. Such ties show only if both programs hold the same end. The user can name
 //! groups by hand.
 
+mod events;
 mod groups;
 mod locks;
 mod opening;
@@ -34,6 +35,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, makedev, statx};
 use crate::kernel::files::{self, FileError};
 use crate::kernel::procfs::{Fd, Proc};
 
+pub(crate) use events::waits_for_events;
 pub(crate) use groups::groups;
 pub(crate) use locks::contended_locks;
 use sockets::{Contacts, ProgramSockets};
@@ -84,6 +86,8 @@ pub(crate) struct Dependencies {
     pub(crate) listens_within: bool,
     /// It has a terminal open that it was not given, and did not make for its own processes.
     pub(crate) holds_terminal: bool,
+    /// It waits in a call that a pause would end early, and catches no signal.
+    pub(crate) waits_for_events: bool,
     /// What it may share with other programs.
     pub(crate) shared: BTreeSet<SharedKey>,
     /// Its processes with files that the caller may not see.
@@ -97,6 +101,7 @@ impl Dependencies {
             (self.holds_gpu, Refusal::HoldsGpu),
             (self.listens, Refusal::Listens),
             (self.holds_terminal, Refusal::HoldsTerminal),
+            (self.waits_for_events, Refusal::WaitsForEvents),
         ];
         reasons.into_iter().find_map(|(holds, why)| holds.then_some(why))
     }
@@ -244,6 +249,7 @@ impl Look {
             shared.extend(maps.lines().filter_map(shared_mapping));
         }
         shared.extend(opening::pipes_opened_by(&folder));
+        self.dependencies.waits_for_events |= waits_for_events(proc, pid);
         Ok(())
     }
 }

@@ -135,6 +135,11 @@ impl Place {
         self.path(name)
     }
 
+    /// The cosched that this place's user starts.
+    pub(crate) fn executable(&self) -> &Path {
+        &self.executable
+    }
+
     /// Starts `cosched` with these arguments, in this folder.
     pub(crate) fn cosched<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> Cosched {
         let mut command = self.user.command(&self.executable);

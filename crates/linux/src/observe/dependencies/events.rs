@@ -1,0 +1,77 @@
+//! Waits that a pause would end early.
+//!
+//! After a pause, the kernel ends some system calls with EINTR, although no handler of a signal has
+//! run (`docs/safety.md`, "Limits"). A program that catches signals has to expect that. One that
+//! catches none may take it for an error, and end.
+//!
+//! Which call a thread is in is read from `/proc/PID/task/TID/syscall`. Not seen: `recv` on a
+//! socket with a time-out, which looks like any other.
+
+use crate::kernel::files;
+use crate::kernel::procfs::Proc;
+
+/// The most threads of a process that are looked at: loops around such calls are in early ones.
+const MOST_THREADS: usize = 8;
+
+/// Whether a process catches no signal, and one of its first threads is in a call that a pause
+/// would end early.
+pub(crate) fn waits_for_events(proc: &Proc, pid: i32) -> bool {
+    let tasks = proc.folder(pid).join("task");
+    // A process that has ended waits for nothing.
+    let threads = files::numbered(&tasks, "").unwrap_or_default();
+    let waits = |tid: &usize| {
+        let call = files::read(&tasks.join(tid.to_string()).join("syscall"));
+        call.is_ok_and(|call| ends_early(&call))
+    };
+    threads.iter().take(MOST_THREADS).any(waits) && !proc.catches_signals(pid)
+}
+
+/// Whether a pause would end the call in a line of `/proc/PID/syscall`, which is its number and its
+/// arguments.
+fn ends_early(line: &str) -> bool {
+    let mut words = line.split_ascii_whitespace();
+    let Some(Ok(number)) = words.next().map(str::parse::<i64>) else { return false };
+    match number {
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_epoll_wait => true,
+        libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2 => true,
+        libc::SYS_semop | libc::SYS_semtimedop => true,
+        // The C library begins `sigwait`, which has no time-out, again by itself.
+        libc::SYS_rt_sigtimedwait => words.nth(2).is_some_and(|timeout| timeout != "0x0"),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_that_end_early_are_known_by_their_numbers() {
+        let line = |number: i64, third: &str| format!("{number} 0x3 0x7ff {third} 0x0 0x8 0x0 0x1");
+        for number in [libc::SYS_epoll_pwait, libc::SYS_semtimedop] {
+            assert!(ends_early(&line(number, "0x1")), "{number}");
+        }
+        assert!(ends_early(&line(libc::SYS_rt_sigtimedwait, "0x7ffe")));
+        assert!(!ends_early(&line(libc::SYS_rt_sigtimedwait, "0x0")), "sigwait");
+        for line in [&line(libc::SYS_read, "0x1"), "running", "-1 0x7ffe 0x7f34", ""] {
+            assert!(!ends_early(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_process_that_catches_signals_expects_early_ends() {
+        let root = tempfile::tempdir().unwrap();
+        let proc = Proc::new(root.path());
+        let process = proc.folder(7);
+        std::fs::create_dir_all(process.join("task/7")).unwrap();
+        let call = format!("{} 0x3 0x7ff 0x1 0xffffffff 0x0 0x8", libc::SYS_epoll_pwait);
+        std::fs::write(process.join("task/7/syscall"), call).unwrap();
+        // The C library's own signals, 32 and 33, are no program's.
+        for (caught, expected) in [("0000000180000000", true), ("0000000180000002", false)] {
+            std::fs::write(process.join("status"), format!("SigCgt:\t{caught}\n")).unwrap();
+            assert_eq!(waits_for_events(&proc, 7), expected, "{caught}");
+        }
+        assert!(!waits_for_events(&proc, 8));
+    }
+}
