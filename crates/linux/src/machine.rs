@@ -15,10 +15,10 @@
 //! shims. `stops` announces stops by other processes. `orphans` takes the place of a killed shim,
 //! and `inspect` checks now and then what programs hold and which process stopped them. `turns`
 //! gives programs their parts in turns by weight, `within` does the same for the processes of one
-//! program, and `others` knows whether processes of others compute beside them. `thread_limits` answers malleable programs, `barriers` gives programs the
-//! states of their threads, and `phases` samples their instruction pointers. `attached` has
-//! programs that have no shim as a parent: they ran before cosched, or have its place at the
-//! terminal.
+//! program, and `others` knows whether processes of others compute beside them. `thread_limits`
+//! answers malleable programs, `barriers` gives programs the states of their threads, and `phases`
+//! samples their instruction pointers. `attached` has programs that have no shim as a parent: they
+//! ran before cosched, or have its place at the terminal. `seen` tells what was seen of programs.
 
 mod attached;
 mod barriers;
@@ -36,6 +36,7 @@ mod program;
 mod punctual;
 mod reports;
 mod samples;
+mod seen;
 mod steps;
 mod stops;
 mod thread_limits;
@@ -67,7 +68,7 @@ use crate::safety::refuge;
 use crate::safety::sentinel::Sentinel;
 use crate::safety::undo::{self, Log, LogError, Restored};
 use barriers::States;
-pub use config::{Config, Job, Note, Origin};
+pub use config::{Config, Job, Note, Origin, Seen};
 use guard::SentinelGuard;
 use inspect::Inspector;
 use observe::Observer;
@@ -75,7 +76,7 @@ use orphans::Orphanage;
 use program::Live;
 use punctual::Punctual;
 use turns::Moves;
-use within::Within;
+use within::families::Within;
 
 const SENTINEL: u64 = u64::MAX - 2;
 const HOTPLUG: u64 = u64::MAX - 3;
@@ -282,13 +283,6 @@ impl Linux {
             .chain(self.live.values())
             .map(|live| (live.id, live.tree.members(&self.proc).len()));
         counted.filter(|(_, n)| *n > 0).collect()
-    }
-
-    /// The most threads of each program that were seen at once, and the most processes that
-    /// computed; `None`: it was not looked at.
-    pub fn seen(&self) -> Vec<(Option<u32>, Option<u32>)> {
-        let (threads, processes) = (&self.inspector.threads, &self.inspector.processes);
-        threads.iter().copied().zip(processes.iter().copied()).collect()
     }
 
     /// Ends the run: all original settings are restored.

@@ -14,7 +14,10 @@ pub(crate) fn in_words(program: &ProgramResult) -> Option<String> {
     let threads = threads.map_or(String::new(), |threads| {
         format!("; all its processes had {threads} threads at most")
     });
-    Some(format!("Up to {processes} of its processes computed at once{threads}."))
+    let turns = program.units_seen.map_or(String::new(), |units| {
+        format!(" {units} parts of it, with several threads each, took turns within it.")
+    });
+    Some(format!("Up to {processes} of its processes computed at once{threads}.{turns}"))
 }
 
 /// The programs and their numbers.
@@ -40,6 +43,9 @@ mod tests {
         let expected = "Up to 4 of its processes computed at once; all its processes had 20 \
                         threads at most.";
         assert_eq!(in_words(&run.programs[0]).as_deref(), Some(expected));
+        run.programs[0].units_seen = Some(3);
+        let said = in_words(&run.programs[0]).unwrap();
+        assert!(said.starts_with(expected) && said.ends_with("took turns within it."), "{said}");
         assert_eq!(named(&run), Some(format!("{} 4", run.programs[0].name)));
     }
 }

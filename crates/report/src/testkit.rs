@@ -195,6 +195,7 @@ fn program(name: &str, timeline: Vec<TimelineEntry>, end: f64) -> ProgramResult 
         threads: 2,
         threads_seen: None,
         processes_seen: None,
+        units_seen: None,
         molded_from: None,
         molded_solo_seconds: None,
         arrived_seconds: 0.0,

@@ -204,6 +204,10 @@ pub struct ProgramResult {
     /// The most of its processes that were seen to compute at once, as with its threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes_seen: Option<u32>,
+    /// The most parts of it, of one or more processes with several threads each, that took turns
+    /// within it; `None` where none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub units_seen: Option<u32>,
     /// How many it would have requested, had it not been started with fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub molded_from: Option<u16>,

@@ -89,3 +89,14 @@ pub struct Note {
     /// Whether something could not be done that was to be done.
     pub is_error: bool,
 }
+
+/// What was seen of a program; `None`: it was not looked at, or there was none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// The most threads that it had at once, in all its processes.
+    pub threads: Option<u32>,
+    /// The most processes that computed at once.
+    pub processes: Option<u32>,
+    /// The most parts of it that took turns within it.
+    pub units: Option<u32>,
+}

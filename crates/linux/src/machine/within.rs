@@ -16,78 +16,25 @@
 //! one, if all of them together have more threads than there are CPUs. Programs with one process
 //! are looked at ever more rarely.
 //!
-//! *When.* A turn within lasts [`QUANTUM`] of the program's own turns. It ends earlier when none of
+//! *When.* A turn within lasts 250 ms of the program's own turns. It ends earlier when none of
 //! the unit's threads wants a CPU at two checks in a row.
 //!
 //! Only programs that take turns by weight have such units: they have a group that is known to be
 //! theirs. Nothing has to be written to the undo log, since a run's group is removed with all that
 //! is below.
 
+pub(super) mod families;
 mod family;
 mod units;
-
-use std::collections::BTreeMap;
 
 use cosched_core::{Nanos, ProgramId, Turn};
 
 use super::program::{ExecutionState, Live};
 use super::{Linux, Origin};
-use crate::cgroup::Dir;
 use crate::process::tree::Process;
 use crate::safety::undo::LogError;
 use family::Family;
-use units::{Unit, several_run, tied};
-
-/// How long a turn within a program lasts. With 100 ms, eight kernels with barriers in four
-/// processes took 1.0 to 1.8 times as long.
-const QUANTUM: Nanos = Nanos::from_millis(250);
-/// The time between two checks whether a unit still uses its turn.
-const CHECK: Nanos = Nanos::from_millis(50);
-
-/// The programs of a run, and what is known of their processes.
-#[derive(Debug)]
-pub(super) struct Within {
-    families: BTreeMap<ProgramId, Family>,
-    /// How many units there have been: each has a name of its own.
-    made: u32,
-    pub(super) next: Nanos,
-}
-
-impl Default for Within {
-    fn default() -> Within {
-        Within { families: BTreeMap::new(), made: 0, next: Nanos::NEVER }
-    }
-}
-
-impl Within {
-    /// The group of the unit that has its turn within a program, and a number that no other unit
-    /// has.
-    pub(super) fn in_turn(&self, id: ProgramId) -> Option<(&Dir, u32)> {
-        let unit = self.families.get(&id)?.in_turn()?;
-        Some((&unit.dir, unit.number))
-    }
-
-    /// Whether processes of any program take turns.
-    pub(super) fn has_turns(&self) -> bool {
-        self.families.values().any(|family| family.units.len() > 1)
-    }
-
-    /// The program's own turn begins or ends.
-    pub(super) fn program_turns(&mut self, id: ProgramId, has_turn: bool, now: Nanos) {
-        if let Some(family) = self.families.get_mut(&id) {
-            family.program_turns(has_turn, now);
-            self.next = self.next.min(family.due());
-        }
-    }
-
-    /// Gives every unit its weight again, after another process may have changed weights.
-    pub(super) fn weigh_anew(&mut self) {
-        for family in self.families.values_mut() {
-            family.units.iter_mut().for_each(Unit::forget_weight);
-            weigh(family);
-        }
-    }
-}
+use units::{several_run, tied};
 
 impl Linux {
     /// Notes a program that has begun and takes turns by weight.
@@ -106,8 +53,7 @@ impl Linux {
     /// A program does not take turns any more: its processes do not either.
     pub(super) fn forget_units(&mut self, id: ProgramId) {
         if let Some(mut family) = self.within.families.remove(&id) {
-            // A group that cannot be weighed is gone.
-            family.units.iter_mut().for_each(|unit| _ = unit.weigh(None));
+            family.even_out();
         }
     }
 
@@ -143,7 +89,7 @@ impl Linux {
             return Ok(());
         }
         self.begin_turns_within()?;
-        self.within.families.values_mut().for_each(weigh);
+        self.within.families.values_mut().for_each(Family::weigh);
         Ok(())
     }
 
@@ -175,14 +121,12 @@ impl Linux {
             return false;
         }
         let parts = tied(&loose, &self.proc, &self.inspector.handed_out);
-        family.joins(parts, home, &mut self.within.made, now)
-    }
-}
-
-/// Gives each unit of a program the weight of its part: the first has its turn.
-fn weigh(family: &mut Family) {
-    for (place, unit) in family.units.iter_mut().enumerate() {
-        // A group that cannot be weighed is gone, which shows at the next check.
-        let _ = unit.weigh((place > 0).then_some(Turn::Filler));
+        let is_first = family.joins(parts, home, &mut self.within.made, now);
+        let units = u32::try_from(family.units.len()).unwrap_or(u32::MAX);
+        if units > 1 {
+            let most = self.within.most.entry(id.slot).or_default();
+            *most = units.max(*most);
+        }
+        is_first
     }
 }

@@ -318,7 +318,8 @@ impl Session {
         let mut result = RunResult::new(&outcome, &context);
         result.solo_runs = request.extras.solo_runs;
         for (program, seen) in result.programs.iter_mut().zip(seen) {
-            (program.threads_seen, program.processes_seen) = seen;
+            (program.threads_seen, program.processes_seen) = (seen.threads, seen.processes);
+            program.units_seen = seen.units;
         }
         if let Some(load) = load {
             load::tell(load, own_cpu_seconds, &mut result);

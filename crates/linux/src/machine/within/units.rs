@@ -30,16 +30,16 @@ pub(super) struct Part {
 
 /// A part that takes turns with others.
 #[derive(Debug)]
-pub(super) struct Unit {
+pub(super) struct ProcessUnit {
     pub(super) dir: Dir,
     pub(super) number: u32,
     weight: WeightSwitch,
     keys: BTreeSet<SharedKey>,
 }
 
-impl Unit {
+impl ProcessUnit {
     /// Makes a group below that of the program, and moves the processes there.
-    pub(super) fn make(home: &Dir, number: u32, part: Part) -> Result<Unit, FileError> {
+    pub(super) fn make(home: &Dir, number: u32, part: Part) -> Result<ProcessUnit, FileError> {
         if home.version() == Version::V2 {
             make_room(home)?;
         }
@@ -47,7 +47,7 @@ impl Unit {
         grant_real_time(&dir, real_time_budget(home).map(|all| all / PARTS));
         match WeightSwitch::open(&dir) {
             Ok(weight) => {
-                let mut unit = Unit { dir, number, weight, keys: BTreeSet::new() };
+                let mut unit = ProcessUnit { dir, number, weight, keys: BTreeSet::new() };
                 unit.add(part);
                 Ok(unit)
             }
