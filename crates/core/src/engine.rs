@@ -225,6 +225,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             group: entry.group,
             freezable: entry.freezable,
             max_frozen: entry.max_frozen.unwrap_or(Nanos::NEVER).min(self.setup.limits.max_frozen),
+            time_limit: entry.time_limit,
             malleable: entry.malleable,
             epoch: 0,
             arrived: at,

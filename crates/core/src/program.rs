@@ -224,6 +224,9 @@ pub struct Program {
     pub freezable: bool,
     /// The longest time that it may be frozen at a stretch: that of the run, or less.
     pub max_frozen: Nanos,
+    /// The time after which it is ended, counted from its start, as by `timeout`; `None`: none is
+    /// known.
+    pub time_limit: Option<Nanos>,
     /// Whether its thread count may be changed from outside.
     pub malleable: bool,
     /// The number of the last directive that changed anything for it.

@@ -7,6 +7,7 @@ pub(crate) mod fcfs;
 pub(crate) mod gang;
 pub(crate) mod goals;
 pub(crate) mod greedy;
+pub(crate) mod held;
 pub(crate) mod minwait;
 pub(crate) mod params;
 pub(crate) mod placement;

@@ -33,6 +33,7 @@ macro_rules! groups {
 groups! {
     gangs: crate::gangs::params::Params,
     bandwidth: crate::gangs::params::BandwidthParams,
+    held: crate::gangs::params::HeldParams,
     thread_limits: crate::gangs::params::ThreadLimitParams,
     auto: crate::auto::params::Params,
     common: crate::common::params::Params,

@@ -5,6 +5,7 @@ use cosched_core::{CpuSet, Policy, Topology};
 use crate::constant::Param;
 use crate::descriptor::{Descriptor, Need, OptionGroup};
 use crate::gangs::by_weight::ByWeightPolicy;
+use crate::gangs::held::HeldPrograms;
 use crate::gangs::quantum::{LONGEST, SHORTEST};
 use crate::gangs::turns::Turns;
 use crate::gangs::{bandwidth, cgreedy, fcfs, gang, goals, greedy, minwait};
@@ -67,8 +68,13 @@ impl Kind {
         let freezes = (descriptor.build)(options)?;
         let turns = options.turns.unwrap_or(descriptor.turns);
         let by_weight = turns == Turns::Weight && descriptor.by_weight;
-        let policy: Box<dyn Policy + Send> =
-            if by_weight { Box::new(ByWeightPolicy::new(freezes)) } else { freezes };
+        let holds = self.takes(OptionGroup::Goal) && options.goal.lets_end();
+        let held = || HeldPrograms::new(options.params.held);
+        let policy: Box<dyn Policy + Send> = match by_weight {
+            true if holds => Box::new(ByWeightPolicy::holding(freezes, held())),
+            true => Box::new(ByWeightPolicy::new(freezes)),
+            false => freezes,
+        };
         Ok(if self.takes(OptionGroup::Goal) { Box::new(ReportsMolding(policy)) } else { policy })
     }
 }

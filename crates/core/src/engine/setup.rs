@@ -37,6 +37,8 @@ pub struct ProgramSetup {
     /// The longest time that it may be frozen at a stretch, where that is less than
     /// [`Limits::max_frozen`].
     pub max_frozen: Option<Nanos>,
+    /// The time after which it is ended, counted from its start, as by `timeout`.
+    pub time_limit: Option<Nanos>,
     /// Whether its thread count may be changed from outside.
     pub malleable: bool,
     /// Whether it runs already when it arrives (it is attached), instead of waiting for its start.
@@ -58,6 +60,7 @@ impl ProgramSetup {
             repeat: Repeat::Times(1),
             freezable: true,
             max_frozen: None,
+            time_limit: None,
             malleable: false,
             runs_already: false,
             group: None,

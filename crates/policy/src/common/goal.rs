@@ -26,6 +26,11 @@ impl Goal {
         matches!(self, Goal::Balanced | Goal::Responsive)
     }
 
+    /// Whether a program keeps its turn until it ends.
+    pub fn lets_end(self) -> bool {
+        self == Goal::Throughput
+    }
+
     /// Why a request for this quantum has no effect; `None`: it has one.
     pub fn ignores(self, quantum: Nanos) -> Option<&'static str> {
         match self {

@@ -44,6 +44,7 @@ pub(crate) fn program(slot: u16, threads: u16) -> Program {
         group: None,
         freezable: true,
         max_frozen: Nanos::from_secs(1),
+        time_limit: None,
         malleable: false,
         epoch: 0,
         arrived: Nanos::ZERO,

@@ -13,20 +13,21 @@
 //!
 //! *Algorithm.* The inner policy decides as always. Where it freezes a program, that program
 //! becomes a filler; where it lets one run, that program has its turn. Every program starts at
-//! once, as a filler if it has no turn yet. The inner policy sees a filler as frozen, or as not
-//! started before its first turn. Waiting times, queues and rounds therefore count turns. No
-//! program is bound to CPUs, because the kernel spreads the threads of programs in turn over all
-//! CPUs by the weight of their groups. There is one exception: several programs are in turn
-//! together, there are fillers, and the CPUs have several last-level caches. Then each program in
-//! turn is bound to the CPUs that the inner policy gave it, until its turn is over. Otherwise these
-//! programs would share caches and disturb each other. A measurement that the inner policy requests
-//! while all programs are frozen is made while they run.
+//! once, as a filler if it has no turn yet. (Where programs keep their turns until they end, those
+//! with a time limit are [held back](crate::gangs::held).) The inner policy sees a filler as
+//! frozen, or as not started before its first turn. Waiting times, queues and rounds therefore
+//! count turns. No program is bound to CPUs, because the kernel spreads the threads of programs in
+//! turn over all CPUs by the weight of their groups. There is one exception: several programs are
+//! in turn together, there are fillers, and the CPUs have several last-level caches. Then each
+//! program in turn is bound to the CPUs that the inner policy gave it, until its turn is over.
+//! Otherwise these programs would share caches and disturb each other. A measurement that the inner
+//! policy requests while all programs are frozen is made while they run.
 //!
 //! *Source.* Ours. Relatives: paired gang scheduling (Wiseman and Feitelson, 2003) and flexible
 //! coscheduling (Frachtenberg and others, 2003) also run a second program with the gang;
 //! backfilling gives idle processors to jobs further behind.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cosched_core::{
     AtExpiry, Cause, CpuSet, Directive, Level, Nanos, Plan, Policy, Program, ProgramId,
@@ -34,6 +35,7 @@ use cosched_core::{
 };
 
 use crate::common::reasons::SharedReason;
+use crate::gangs::held::HeldPrograms;
 
 /// The limit on waiting: long enough that no number of programs shortens their turns.
 const LONGEST_WAIT: Nanos = Nanos::from_secs(365 * 86_400);
@@ -45,6 +47,8 @@ pub fn binds_by_weight(topology: &Topology, cpus: &CpuSet) -> bool {
 
 pub(crate) struct ByWeightPolicy {
     policy: Box<dyn Policy + Send>,
+    /// The programs that are not started as fillers, if the policy holds any.
+    held: Option<HeldPrograms>,
     parts: BTreeMap<ProgramId, TurnPart>,
     /// The programs as the policy sees them; kept to reuse its memory.
     shown: Vec<Program>,
@@ -102,7 +106,12 @@ impl TurnPart {
 
 impl ByWeightPolicy {
     pub(crate) fn new(policy: Box<dyn Policy + Send>) -> ByWeightPolicy {
-        ByWeightPolicy { policy, parts: BTreeMap::new(), shown: Vec::new() }
+        ByWeightPolicy { policy, held: None, parts: BTreeMap::new(), shown: Vec::new() }
+    }
+
+    /// For a policy under which programs keep their turns until they end.
+    pub(crate) fn holding(policy: Box<dyn Policy + Send>, held: HeldPrograms) -> ByWeightPolicy {
+        ByWeightPolicy { held: Some(held), ..ByWeightPolicy::new(policy) }
     }
 
     /// A program as the inner policy sees it: a filler is frozen.
@@ -150,6 +159,33 @@ impl ByWeightPolicy {
             plan.run(*id, Settings { turn, thread_limit, ..Settings::default() });
             plan.because(Some(*id), SharedReason::Turn);
         }
+    }
+
+    /// The programs that have their turn or a time limit and run once this plan is in effect.
+    fn busy(&self, world: &World<'_>, plan: &Plan) -> BTreeSet<ProgramId> {
+        let is_busy = |program: &&Program| {
+            let part = self.parts.get(&program.id);
+            match plan.directive(program.id) {
+                Some(Directive::Run(_)) => true,
+                Some(_) => part.is_some() && program.time_limit.is_some(),
+                None => part.is_some_and(|part| {
+                    part.role.turn() == Turn::InTurn || program.time_limit.is_some()
+                }),
+            }
+        };
+        world.programs.iter().filter(is_busy).map(|program| program.id).collect()
+    }
+
+    /// Holds programs back, and adds those that start now as fillers to the plan.
+    fn hold(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
+        let Some(mut held) = self.held.take() else { return };
+        for id in held.update(causes, self.busy(world, plan), world, plan) {
+            if plan.directive(id).is_none() {
+                plan.freeze(id);
+                plan.because(Some(id), SharedReason::Filler);
+            }
+        }
+        self.held = Some(held);
     }
 
     /// Makes a filler of a program that the inner policy freezes, and gives a turn to one that it
@@ -200,8 +236,12 @@ impl Policy for ByWeightPolicy {
         let shown_world = World { programs: &shown, max_frozen: LONGEST_WAIT, ..*world };
         self.policy.decide(causes, &shown_world, plan);
         self.shown = shown;
+        self.hold(causes, world, plan);
         for (id, directive) in &mut plan.programs {
             if *directive == Directive::Freeze {
+                if self.held.as_ref().is_some_and(|held| held.holds(*id)) {
+                    continue;
+                }
                 let of_it =
                     plan.reasons[own..].iter_mut().filter(|reason| reason.program == Some(*id));
                 of_it.for_each(|reason| reason.why = SharedReason::Filler.into());

@@ -15,7 +15,7 @@ pub(crate) const TURNS: Descriptor = Descriptor {
     turns: Turns::Weight,
     options: &[OF_GANGS, &[OptionGroup::Goal]],
     // `auto` decides where the kernel has no weights.
-    params: &["gangs", "auto", "common", "molding"],
+    params: &["gangs", "held", "auto", "common", "molding"],
     ..Descriptor::of_gangs(
         "turns",
         "every program runs, the one in turn with the largest weight; the others use the CPUs that \

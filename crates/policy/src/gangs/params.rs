@@ -46,6 +46,24 @@ params! {
 }
 
 params! {
+    /// The constants of holding programs with a time limit back.
+    pub(crate) struct HeldParams of "held" {
+        /// How often it is read what the programs in turn use while a program is held back.
+        reading: Nanos = ms(250), [ms(10), secs(10)], "time", "assumed";
+        /// How many readings in a row must show idle CPUs.
+        readings: usize = 2, [1, 100], "readings",
+            "assumed: the build steps at the start of a program are shorter";
+        /// The least part of the CPUs for its threads that must be idle.
+        idle: f64 = 0.45, [0.01, 1.0], "part of its CPUs",
+            "chosen: one busy thread in turn leaves a little less than half of two CPUs";
+        /// How long a turn holds a program back that finds no idle CPUs. It is at least the time
+        /// limit of the program in turn.
+        longest: Nanos = secs(60), [ms(10), secs(100_000)], "time",
+            "assumed: the program in turn may spin until the held one answers";
+    }
+}
+
+params! {
     /// The constants of thread limits.
     pub(crate) struct ThreadLimitParams of "thread-limits" {
         /// How many quanta a program has run before it is measured.

@@ -5,6 +5,7 @@ use cosched_core::engine::ProgramSetup;
 use cosched_core::format::{count, list, span};
 use cosched_core::{Nanos, Profile};
 use cosched_linux::control::run_cgroups::{FreezerBackend, RunCgroups};
+use cosched_policy::OptionGroup;
 use cosched_workload::{PauseRisks, ProgramSpec, SeesStops};
 
 use super::here::Session;
@@ -49,7 +50,10 @@ impl Session {
     pub(super) fn tell_of_pauses(&self, request: &Request<'_>, threads: &[u16], pauses: Pauses) {
         let cpus = self.usable.cpus.len().max(1);
         let sizes: Vec<usize> = threads.iter().map(|n| usize::from(*n).min(cpus)).collect();
+        let lets_end = request.kind.takes(OptionGroup::Goal) && request.how.goal().lets_end();
         let rounds = match request.kind.descriptor().round {
+            // A time limit begins with the turn.
+            _ if lets_end => 1,
             Some(round) => round(&sizes, cpus).ceil() as usize,
             // No time limit of a program runs before it starts.
             None if request.kind.starts_in_order() && pauses != Pauses::No => 1,
@@ -61,7 +65,16 @@ impl Session {
             let name = &spec.name;
             let max_frozen = request.how.max_frozen();
             let risks = &risks;
-            messages.add(&ProgramFacts { name, risks, profile, rounds, pauses, max_frozen });
+            let is_held = lets_end && pauses == Pauses::No;
+            messages.add(&ProgramFacts {
+                name,
+                risks,
+                profile,
+                rounds,
+                is_held,
+                pauses,
+                max_frozen,
+            });
         }
         let talk = request.extras.talk;
         let (warnings, details) = messages.shown();
@@ -70,9 +83,10 @@ impl Session {
     }
 }
 
-/// Limits how long a program may be paused.
+/// Limits how long a program may be paused, and notes what ends it after a while.
 pub(super) fn limit(entry: &mut ProgramSetup, risks: &PauseRisks) {
     entry.freezable &= !risks.forbid_pauses();
+    entry.time_limit = risks.time_limit;
     entry.max_frozen = risks.test_runner.is_some().then_some(PauseRisks::OF_TESTS);
 }
 
@@ -94,6 +108,8 @@ struct ProgramFacts<'a> {
     profile: &'a Profile,
     /// How many times as long as alone it may take because of turns.
     rounds: usize,
+    /// Whether it is held back until its turn, if it has a time limit.
+    is_held: bool,
     pauses: Pauses,
     /// The longest pause of a program that has no other limit.
     max_frozen: Nanos,
@@ -103,6 +119,7 @@ impl PauseMessages {
     fn add(&mut self, facts: &ProgramFacts<'_>) {
         let name = facts.name;
         add(&mut self.warnings, name, time_limit(facts));
+        add(&mut self.details, name, held(facts));
         if facts.pauses == Pauses::No {
             return;
         }
@@ -167,6 +184,15 @@ fn time_limit(facts: &ProgramFacts<'_>) -> Option<String> {
     Some(format!(
         "may be ended too soon: its `timeout` is {}, and taking turns with other programs, \
          it takes {takes}. {TIME_REMEDY}",
+        rounded(limit)
+    ))
+}
+
+fn held(facts: &ProgramFacts<'_>) -> Option<String> {
+    let limit = facts.risks.time_limit.filter(|_| facts.is_held)?;
+    Some(format!(
+        "starts with its turn, or earlier if the programs in turn leave CPUs idle or take very \
+         long: its `timeout` of {} begins then",
         rounded(limit)
     ))
 }
@@ -243,7 +269,16 @@ mod tests {
         let profile = Profile { solo: solo.map(Nanos::from_secs), ..Profile::default() };
         let mut messages = PauseMessages::default();
         let (risks, profile, max_frozen) = (&risks, &profile, Nanos::from_secs(1));
-        messages.add(&ProgramFacts { name: "a", risks, profile, rounds, pauses, max_frozen });
+        let is_held = rounds == 1 && pauses == Pauses::No;
+        messages.add(&ProgramFacts {
+            name: "a",
+            risks,
+            profile,
+            rounds,
+            is_held,
+            pauses,
+            max_frozen,
+        });
         messages.shown()
     }
 
@@ -271,6 +306,9 @@ mod tests {
                 assert_eq!(enough, [""; 0]);
             }
         }
+        let details = said(of(8), None, 1, Pauses::No).1;
+        assert!(details[0].contains("starts with its turn") && details[0].contains("of 8 s"));
+        assert_eq!(said(of(8), None, 1, CGROUP), nothing());
     }
 
     #[test]

@@ -53,6 +53,7 @@ impl Session {
                 repeat: spec.repeat,
                 freezable: spec.freezable != Some(false),
                 max_frozen: None,
+                time_limit: None,
                 malleable: spec.malleable,
                 runs_already: matches!(request.origins, Origins::Running(_)),
                 group: spec.group.as_deref().map(|name| *names.entry(name).or_insert(next)),
