@@ -119,7 +119,7 @@ impl FairProgress {
         FairProgress {
             known: Knowledge::new(options),
             placement: options.placement,
-            places: Placer::new(options.placement),
+            places: Placer::new(options.placement, options.params.gangs),
             quantum: QuantumRule::new(options.quantum, options.params.gangs),
             sorted: Sorted::default(),
             denied: Denied::default(),

@@ -20,7 +20,9 @@ use cosched_core::{
 };
 
 use crate::common::reasons::SharedReason;
-use crate::gangs::placement::{Placement, place};
+use crate::gangs::params::Params;
+use crate::gangs::placement::Placement;
+use crate::gangs::placement::one_kind::place_on_one_kind;
 
 /// One program of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -232,6 +234,7 @@ type Question = (ProgramId, usize, Placement);
 #[derive(Debug)]
 pub(crate) struct Placer {
     placement: Placement,
+    params: Params,
     /// Programs with this many misses per 1000 instructions are spread, wherever the others go.
     spreads_misses: Option<f64>,
     /// The programs that were reported as spread for their misses.
@@ -242,9 +245,10 @@ pub(crate) struct Placer {
 }
 
 impl Placer {
-    pub(crate) fn new(placement: Placement) -> Placer {
+    pub(crate) fn new(placement: Placement, params: Params) -> Placer {
         Placer {
             placement,
+            params,
             spreads_misses: None,
             explained: BTreeSet::new(),
             answers: BTreeMap::new(),
@@ -253,8 +257,8 @@ impl Placer {
 
     /// Spreads programs with `many_misses` per 1000 instructions. They then have more paths to
     /// memory, and programs that compute lose nothing by sharing caches with them.
-    pub(crate) fn spreading_misses(placement: Placement, many_misses: f64) -> Placer {
-        Placer { spreads_misses: Some(many_misses), ..Placer::new(placement) }
+    pub(crate) fn spreading_misses(self, many_misses: f64) -> Placer {
+        Placer { spreads_misses: Some(many_misses), ..self }
     }
 
     /// The misses of a unit, if it is spread for them.
@@ -277,7 +281,7 @@ impl Placer {
         }
     }
 
-    /// Like [`place`], for a program that had the CPUs `last`.
+    /// Like [`place_on_one_kind`], for a program that had the CPUs `last`.
     fn of(
         &mut self,
         member: Member,
@@ -293,7 +297,8 @@ impl Placer {
                 return *answer;
             }
         }
-        let answer = place(topology, free, threads, placement, Some(last));
+        let answer =
+            place_on_one_kind(topology, free, threads, placement, Some(last), &self.params);
         self.answers.insert((id, threads, placement), (*free, *last, answer));
         answer
     }
@@ -369,7 +374,7 @@ mod tests {
     use cosched_core::Directive;
 
     fn packed() -> Placer {
-        Placer::new(Placement::Packed)
+        Placer::new(Placement::Packed, Params::DEFAULT)
     }
 
     fn units_of(programs: Vec<Program>, cpus: u16) -> (Vec<Unit>, Vec<ProgramId>) {
@@ -453,7 +458,7 @@ mod tests {
             let spread: Vec<_> = spread.collect();
             (cpus(0).unwrap().to_string(), cpus(1).unwrap().to_string(), spread)
         };
-        let spreading = || Placer::spreading_misses(Placement::Packed, 10.0);
+        let spreading = || packed().spreading_misses(10.0);
         let both = |one: &str, other: &str, spread| (one.to_owned(), other.to_owned(), spread);
         assert_eq!(given(Some(50.0), spreading()), both("0-2", "3-4", vec![(1, 50.0)]));
         for (misses, places) in

@@ -122,7 +122,7 @@ enum Weighed {
 impl Minwait {
     pub(crate) fn new(options: &Options) -> Minwait {
         Minwait {
-            places: Placer::new(options.placement),
+            places: Placer::new(options.placement, options.params.gangs),
             quantum: QuantumRule::new(options.quantum, options.params.gangs),
             sorted: Sorted::default(),
             denied: Denied::default(),
@@ -146,9 +146,9 @@ impl Minwait {
 
     /// A policy that backfills a gang's free CPUs, and spreads memory-bound programs.
     pub(crate) fn lending(options: &Options) -> Minwait {
-        let params = options.params.common;
-        let places = Placer::spreading_misses(options.placement, params.many_misses);
-        Minwait { places, backfill: Some(Backfill::default()), ..Minwait::sharing(options) }
+        let sharing = Minwait::sharing(options);
+        let places = sharing.places.spreading_misses(options.params.common.many_misses);
+        Minwait { places, backfill: Some(Backfill::default()), ..sharing }
     }
 
     /// A policy in which programs share time by weight.

@@ -14,7 +14,7 @@ pub const LONGEST: Nanos = secs(60);
 pub(crate) const QUANTUM: Nanos = ms(100);
 
 params! {
-    /// The constants of quanta and turns.
+    /// The constants of quanta, turns and places.
     pub(crate) struct Params of "gangs" {
         /// The shortest quantum: quanta are not shortened beyond it.
         shortest: Nanos = SHORTEST, [us(100), ms(100)], "time",
@@ -32,6 +32,15 @@ params! {
         nearly_all: f64 = 0.9, [0.5, 1.0], "part of an interval", "assumed; goal fair only";
         /// A program has a turn after so many rounds at the latest: its speed is learned there.
         most_rounds: u64 = 10, [1, 10_000], "rounds", "assumed; goal fair only";
+        /// The speed of one of two busy siblings of a core, relative to alone.
+        smt_share: f64 = 0.62, [0.01, 1.0], "part of a core",
+            "Marr and others, Intel Technology Journal 6(1), 2002: 16 to 28 % more with both";
+        /// CPUs of one kind have at least this part of the speed of the fastest one.
+        kind: f64 = 0.85, [0.01, 1.0], "part of the speed",
+            "favoured cores are up to a tenth faster than others of their kind";
+        /// CPUs of several kinds are used if the slowest thread is so many times as fast there.
+        mixed: f64 = 1.1, [1.0, 100.0], "times",
+            "assumed: other programs can use the CPUs of the other kinds";
     }
 }
 

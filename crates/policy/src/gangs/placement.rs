@@ -29,6 +29,10 @@
 //!
 //! Between choices that are equally good, the one wins that keeps more of the CPUs of last time:
 //! their caches are warm.
+//!
+//! Where cores are of several kinds, [`one_kind`] chooses the CPUs that take part.
+
+pub(crate) mod one_kind;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -125,7 +125,7 @@ impl Rounds {
         Rounds {
             cut: Box::new(cut),
             fill,
-            places: Placer::new(options.placement),
+            places: Placer::new(options.placement, options.params.gangs),
             quantum: QuantumRule::new(options.quantum, options.params.gangs),
             sorted: Sorted::default(),
             denied: Denied::default(),

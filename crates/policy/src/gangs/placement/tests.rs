@@ -15,10 +15,11 @@ fn figure_5_1() -> Topology {
     Topology::regular(4, 1, 3, 2, 1)
 }
 
-/// Four fast cores with two siblings each (CPUs 0-7) and two clusters of four slow cores (8-15).
-fn hybrid() -> Topology {
+/// Four fast cores with two siblings each (CPUs 0-7) and two clusters of four slow cores (8-15) of
+/// this capacity.
+pub(super) fn hybrid(capacity: u16) -> Topology {
     let fast = (0..8).map(|id| (id, id / 2, id / 2, 1024));
-    let slow = (8..16).map(|id| (id, id, 4 + (id - 8) / 4, 600));
+    let slow = (8..16).map(|id| (id, id, 4 + (id - 8) / 4, capacity));
     let cpu = |(id, core, l2, capacity): (u16, u16, u16, u16)| Cpu {
         id: usize::from(id),
         groups: [0, 0, l2, core],
@@ -28,7 +29,7 @@ fn hybrid() -> Topology {
     Topology::new(fast.chain(slow).map(cpu).collect())
 }
 
-fn cpus(list: &str) -> CpuSet {
+pub(super) fn cpus(list: &str) -> CpuSet {
     list.parse().unwrap()
 }
 
@@ -127,11 +128,11 @@ fn packed_stays_behind_one_of_several_last_level_caches() {
 #[test]
 fn fast_cpus_come_first_and_slow_cores_before_siblings() {
     for placement in Placement::ALL {
-        assert_eq!(on(&hybrid(), placement, 4), "0,2,4,6", "{placement}");
+        assert_eq!(on(&hybrid(600), placement, 4), "0,2,4,6", "{placement}");
     }
-    assert_eq!(on(&hybrid(), Packed, 6), "0,2,4,6,8-9");
-    assert_eq!(on(&hybrid(), Spread, 6), "0,2,4,6,8,12");
-    assert_eq!(on(&hybrid(), Packed, 13), "0-2,4,6,8-15");
+    assert_eq!(on(&hybrid(600), Packed, 6), "0,2,4,6,8-9");
+    assert_eq!(on(&hybrid(600), Spread, 6), "0,2,4,6,8,12");
+    assert_eq!(on(&hybrid(600), Packed, 13), "0-2,4,6,8-15");
 }
 
 #[test]
