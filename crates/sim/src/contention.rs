@@ -8,6 +8,8 @@
 //!   miss more. A program that comes back to a cache that others have used meanwhile [brings
 //!   back](crate::eviction) the lines that are gone;
 //! * **SMT**: two busy siblings each get a share of the core.
+//!
+//! A CPU of less capacity is slower in proportion.
 
 use cosched_core::Level;
 
@@ -16,6 +18,9 @@ use crate::prices::{ThreadKind, ThreadSpeed};
 use crate::thread::{Doing, ThreadState};
 use crate::tid::Tid;
 use crate::world::SimulatedWorld;
+
+/// The capacity of the fastest CPUs.
+const FASTEST: f64 = 1024.0;
 
 impl SimulatedWorld {
     /// A thread begins or ends something on its CPU, or leaves it: the speed of others may change.
@@ -50,14 +55,15 @@ impl SimulatedWorld {
         }
     }
 
-    /// The share of the core that one of two busy siblings gets.
+    /// The speed of a CPU, relative to the fastest with no busy sibling.
     fn core_share(&self, cpu: usize) -> f64 {
+        let capacity = f64::from(self.hardware.topology.cpus()[cpu].capacity) / FASTEST;
         let smt = self.hardware.smt_share;
         let core = || self.shape.around(cpu, Some(Level::Core)).iter();
         let busy = |other: &u16| {
             usize::from(*other) != cpu && self.cpus[usize::from(*other)].current.is_some()
         };
-        if smt < 1.0 && core().any(busy) { smt } else { 1.0 }
+        if smt < 1.0 && core().any(busy) { smt * capacity } else { capacity }
     }
 
     /// Prices the threads that need it, and schedules when each will be done.
