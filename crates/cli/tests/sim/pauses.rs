@@ -1,4 +1,4 @@
-//! Programs that run tests are paused for a short time only, on simulated machines.
+//! What pauses and turns could break is avoided on simulated machines too.
 
 use super::result;
 
@@ -28,4 +28,18 @@ fn a_test_runner_is_paused_for_at_most_100_ms() {
         assert!(user > 0.2, "{policy}: {user}");
         assert!(longest("'solver'") > 0.2, "{policy}");
     }
+}
+
+#[test]
+fn a_simulated_time_limit_begins_with_the_turn() {
+    let starts = |options: &str| {
+        let options = format!("--machine e5410-8 --policy turns {options}");
+        let run = result(
+            &jobs("['timeout', '60', 'c']").replace("'a'", "['timeout', '9', 'a']"),
+            &options,
+        );
+        run.programs.iter().map(|program| program.timeline[0].0 > 1.0).collect::<Vec<_>>()
+    };
+    assert_eq!(starts("--goal throughput"), [false, true, false], "only the second is held");
+    assert_eq!(starts("--goal balanced"), [false; 3]);
 }
