@@ -261,11 +261,21 @@ impl Proc {
         status.is_ok_and(|status| has_more_rights(&status, user))
     }
 
-    /// Whether a process has a handler for any signal; those that the C library keeps for itself
-    /// do not count. One that cannot be read may have.
-    pub(crate) fn catches_signals(&self, pid: i32) -> bool {
+    /// Whether a process has a handler for any signal, or ignores SIGPIPE as the runtimes of
+    /// languages do that catch signals by themselves. The C library's own signals do not count.
+    /// One that cannot be read may have.
+    pub(crate) fn knows_signals(&self, pid: i32) -> bool {
         let status = files::read(&self.folder(pid).join("status"));
-        status.map_or(true, |status| mask(&status, "SigCgt") & !OF_C_LIBRARY != 0)
+        status.map_or(true, |status| {
+            mask(&status, "SigCgt") & !OF_C_LIBRARY != 0 || mask(&status, "SigIgn") & PIPE != 0
+        })
+    }
+
+    /// How often a process has read and written so far; `None`: that is not open to the caller.
+    pub(crate) fn reads_and_writes(&self, pid: i32) -> Option<u64> {
+        let text = files::read(&self.folder(pid).join("io")).ok()?;
+        let count = |name| status_field(&text, name)?.parse::<u64>().ok();
+        Some(count("syscr")? + count("syscw")?)
     }
 
     /// Whether a process has still to take SIGSTOP.
@@ -407,6 +417,8 @@ const STOP: u64 = 1 << 18;
 /// The right to become another user, in a mask of capabilities.
 const CAP_SETUID: u64 = 1 << 7;
 
+/// SIGPIPE, in a mask.
+const PIPE: u64 = 1 << (libc::SIGPIPE - 1);
 /// Signals 32 and 33, in a mask.
 const OF_C_LIBRARY: u64 = 0b11 << 31;
 

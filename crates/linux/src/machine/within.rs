@@ -10,14 +10,16 @@
 //! from then on, gets a group below that of the program: a *unit*. One unit has its turn, with the
 //! weight of an ordinary group; the others are idle groups and fill. The program's other processes
 //! stay where they are. Processes that share memory or a connection wait for each other, like the
-//! ranks of an MPI program: they are one unit.
+//! ranks of an MPI program: they are one unit. Processes that read and write often are left alone:
+//! at the other end of a pipe or of a UNIX socket may be any of them. A process that begins to do so
+//! later, or waits for another in a way that nothing shows, loses by its turns.
 //!
 //! *Which processes.* Those that were seen twice with at least two threads on a CPU, or waiting for
 //! one, if all of them together have more threads than there are CPUs. Programs with one process
 //! are looked at ever more rarely.
 //!
-//! *When.* A turn within lasts 250 ms of the program's own turns. It ends earlier when none of
-//! the unit's threads wants a CPU at two checks in a row.
+//! *When.* A turn within lasts 250 ms of the program's own turns. It ends earlier when a check finds
+//! that none of the unit's threads wants a CPU.
 //!
 //! Only programs that take turns by weight have such units: they have a group that is known to be
 //! theirs. Nothing has to be written to the undo log, since a run's group is removed with all that
@@ -26,6 +28,8 @@
 pub(super) mod families;
 mod family;
 mod units;
+
+use std::collections::BTreeMap;
 
 use cosched_core::{Nanos, ProgramId, Turn};
 
@@ -101,7 +105,7 @@ impl Linux {
         else {
             return false;
         };
-        let (mut busy, mut threads) = (Vec::new(), 0);
+        let (mut busy, mut threads) = (BTreeMap::new(), 0);
         let began = self.clock.now();
         for process in live.tree.members(&self.proc) {
             let Some(stat) = process.look(&self.proc).filter(|stat| stat.threads > 1) else {
@@ -109,7 +113,7 @@ impl Linux {
             };
             if several_run(process, &self.proc) {
                 threads += stat.threads as usize;
-                busy.push(process);
+                busy.insert(process, self.proc.reads_and_writes(process.pid));
             }
         }
         let sure = family.saw(busy, now);

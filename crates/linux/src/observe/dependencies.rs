@@ -165,6 +165,8 @@ pub(crate) fn ties(
     let mut ties = dependencies.shared;
     ties.extend(contacts.peers.iter().copied().map(SharedKey::Socket));
     ties.retain(|key| matches!(key, SharedKey::Memory(_) | SharedKey::Socket(_)));
+    let maps = files::read_if_there(&proc.folder(pid).join("maps"))?.unwrap_or_default();
+    ties.extend(maps.lines().filter_map(writable_file).map(SharedKey::Memory));
     Ok(ties)
 }
 
@@ -257,24 +259,42 @@ impl Look {
 /// A line of `/proc/PID/maps`, if it is shared memory:
 /// `7f00-7f01 rw-s 00000000 00:1a 42    /dev/shm/x`.
 fn shared_mapping(line: &str) -> Option<SharedKey> {
+    let (_, id, path) = shared_file(line)?;
+    memory(path, id)
+}
+
+/// A line of `/proc/PID/maps`, if it is a file that others see changes of; not a semaphore.
+fn writable_file(line: &str) -> Option<FileId> {
+    let (rights, id, path) = shared_file(line)?;
+    let is_semaphore = matches!(memory(path, id), Some(SharedKey::Semaphore(_)));
+    (rights.starts_with("rw") && !is_semaphore).then_some(id)
+}
+
+/// A line of `/proc/PID/maps`, if it is a shared mapping of a file: rights, file and path.
+fn shared_file(line: &str) -> Option<(&str, FileId, &str)> {
     let mut words = line.split_ascii_whitespace();
     let (_range, rights, _offset) = (words.next()?, words.next()?, words.next()?);
     let (major, minor) = words.next()?.split_once(':')?;
-    let (inode, path) = (words.next()?, words.next()?);
+    let inode = words.next()?;
+    // The rest of the line, which may hold blanks.
+    let path = &line[line.find('/').unwrap_or(line.len())..];
     let hexadecimal = |number| u32::from_str_radix(number, 16).ok();
     let id = FileId {
         device: makedev(hexadecimal(major)?, hexadecimal(minor)?),
         inode: inode.parse().ok()?,
     };
-    rights.ends_with('s').then(|| memory(path, id)).flatten()
+    rights.ends_with('s').then_some((rights, id, path))
 }
+
+/// Shared memory without a name, which processes have from a common ancestor.
+const ANONYMOUS: &str = "/dev/zero (deleted)";
 
 /// What a file or a mapping with this path is, if it is shared memory.
 fn memory(path: &str, id: FileId) -> Option<SharedKey> {
     if path.starts_with("/dev/shm/sem.") {
         return Some(SharedKey::Semaphore(id));
     }
-    is_any(path, &["/dev/shm/", "/memfd:", "/SYSV"]).then_some(SharedKey::Memory(id))
+    is_any(path, &["/dev/shm/", "/memfd:", "/SYSV", ANONYMOUS]).then_some(SharedKey::Memory(id))
 }
 
 fn is_any(path: &str, prefixes: &[&str]) -> bool {

@@ -1,10 +1,10 @@
 //! One program: when its processes are looked at, and which unit has its turn.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use cosched_core::{Nanos, Turn};
 
-use super::units::{Part, ProcessUnit};
+use super::units::{MOST_UNITS, Part, ProcessUnit};
 use crate::cgroup::Dir;
 use crate::kernel::procfs::Proc;
 use crate::process::tree::Process;
@@ -13,22 +13,24 @@ use crate::process::tree::Process;
 /// 1.07 to 1.6 times as long.
 const QUANTUM: Nanos = Nanos::from_millis(250);
 /// The time between two checks whether a unit still uses its turn.
-const CHECK: Nanos = Nanos::from_millis(50);
+const CHECK: Nanos = Nanos::from_millis(100);
 /// The pauses between two looks at a program: the shortest, and the longest.
 const PAUSES: (Nanos, Nanos) = (Nanos::from_millis(200), Nanos::from_secs(4));
 /// The pause after which processes that were seen busy are looked at again.
 const SOON: Nanos = Nanos::from_millis(100);
 /// A look is followed by a pause of at least so many times its duration: 0.2 %.
 const SPARING: u64 = 500;
-/// After so many checks at which its unit wanted no CPU a turn ends.
-const IDLE_CHECKS: u32 = 2;
+/// A process that reads and writes more often in a second may wait for another one: by pipes and
+/// sockets, it is not known for which.
+const MOST_CALLS: f64 = 50.0;
 
 #[derive(Debug)]
 pub(crate) struct Family {
     /// In the order of their turns; the first has its turn.
     pub(super) units: VecDeque<ProcessUnit>,
-    /// The processes that were busy at the last look.
-    busy: BTreeSet<Process>,
+    /// The processes that were busy at the last look, and how often they had read and written.
+    busy: BTreeMap<Process, Option<u64>>,
+    looked_at: Nanos,
     /// The processes that were made units, or of which it is known that they are none.
     known: BTreeSet<Process>,
     look_at: Nanos,
@@ -36,7 +38,6 @@ pub(crate) struct Family {
     /// When the unit in turn is checked next.
     check_at: Nanos,
     clock: TurnClock,
-    idle_checks: u32,
 }
 
 /// How long the turn of a unit has lasted: it lasts only while the program has its own.
@@ -67,13 +68,13 @@ impl Family {
     pub(super) fn new(has_turn: bool, now: Nanos) -> Family {
         Family {
             units: VecDeque::new(),
-            busy: BTreeSet::new(),
+            busy: BTreeMap::new(),
+            looked_at: now,
             known: BTreeSet::new(),
             look_at: now + PAUSES.0,
             pause: PAUSES.0,
             check_at: Nanos::NEVER,
             clock: TurnClock { since: has_turn.then_some(now), used: Nanos::ZERO },
-            idle_checks: 0,
         }
     }
 
@@ -104,16 +105,25 @@ impl Family {
         self.check_at = self.check_at.max(now + CHECK);
     }
 
-    /// Notes the processes that a look has found busy. Returns those that were busy the last time,
-    /// too, and are not known yet.
-    pub(super) fn saw(&mut self, busy: Vec<Process>, now: Nanos) -> Vec<Process> {
-        let unknown = |process: &&Process| !self.known.contains(*process);
-        let (sure, news): (Vec<Process>, Vec<Process>) =
-            busy.iter().filter(unknown).partition(|process| self.busy.contains(*process));
-        let is_soon = !news.is_empty() && (busy.len() > 1 || !self.units.is_empty());
+    /// Notes the processes that a look has found busy, with how often each has read and written.
+    /// Returns those that were busy the last time, too, are not known yet, and wait for no other.
+    pub(super) fn saw(&mut self, busy: BTreeMap<Process, Option<u64>>, now: Nanos) -> Vec<Process> {
+        let seconds = now.since(self.looked_at).as_secs_f64();
+        let (mut sure, mut any_news) = (Vec::new(), false);
+        for (process, calls) in busy.iter().filter(|(process, _)| !self.known.contains(process)) {
+            match self.busy.get(process) {
+                // Where this is not known, nothing else is.
+                Some(before) => match calls.zip(*before).map(|(now, before)| now - before) {
+                    Some(calls) if calls as f64 <= MOST_CALLS * seconds => sure.push(*process),
+                    _ => {}
+                },
+                None => any_news = true,
+            }
+        }
+        let is_soon = any_news && (busy.len() > 1 || !self.units.is_empty());
         self.pause = if is_soon { SOON } else { (self.pause * 2).clamp(PAUSES.0, PAUSES.1) };
-        self.look_at = now + self.pause;
-        self.busy = busy.into_iter().collect();
+        (self.looked_at, self.look_at) = (now, now + self.pause);
+        self.busy = busy;
         sure
     }
 
@@ -139,13 +149,14 @@ impl Family {
         }
         let is_first = self.units.is_empty();
         for part in parts {
-            match self.units.iter_mut().find(|unit| unit.is_tied_to(&part)) {
-                Some(unit) => unit.add(part),
-                None => {
+            match self.units.iter().position(|unit| unit.is_tied_to(&part)) {
+                Some(place) => self.units[place].add(part),
+                None if self.units.len() < MOST_UNITS => {
                     *made += 1;
                     // Without a group, its processes stay where they are, as without cosched.
                     self.units.extend(ProcessUnit::make(home, *made, part).ok());
                 }
+                None => {}
             }
         }
         self.clock.begin(now);
@@ -180,13 +191,10 @@ impl Family {
         }
         self.check_at = now + CHECK;
         let is_over = self.units[0].is_over();
-        let wants = !is_over && self.units[0].wants_cpu(proc);
-        self.idle_checks = if wants { 0 } else { self.idle_checks + 1 };
-        let ends = is_over || self.idle_checks >= IDLE_CHECKS || self.clock.used(now) >= QUANTUM;
-        if !ends {
+        let goes_on = !is_over && self.clock.used(now) < QUANTUM && self.units[0].wants_cpu(proc);
+        if goes_on {
             return false;
         }
-        self.idle_checks = 0;
         self.clock.begin(now);
         if is_over {
             self.units.pop_front();
@@ -213,6 +221,11 @@ mod tests {
         Process { pid, start_time: 7 }
     }
 
+    /// Busy processes that read and write nothing.
+    fn busy(pids: &[i32]) -> BTreeMap<Process, Option<u64>> {
+        pids.iter().map(|pid| (process(*pid), Some(0))).collect()
+    }
+
     #[test]
     fn the_clock_of_a_turn_stands_while_the_program_has_none() {
         let ms = Nanos::from_millis;
@@ -233,13 +246,25 @@ mod tests {
     fn processes_count_once_they_were_busy_twice() {
         let ms = Nanos::from_millis;
         let mut family = Family::new(true, Nanos::ZERO);
-        assert_eq!(family.saw(vec![process(1), process(2)], ms(200)), []);
+        assert_eq!(family.saw(busy(&[1, 2]), ms(200)), []);
         assert_eq!(family.due(), ms(200) + SOON);
-        assert_eq!(family.saw(vec![process(2), process(3)], ms(300)), [process(2)]);
+        assert_eq!(family.saw(busy(&[2, 3]), ms(300)), [process(2)]);
         let reused = Process { start_time: 8, ..process(3) };
-        assert_eq!(family.saw(vec![reused], ms(400)), []);
+        assert_eq!(family.saw([(reused, Some(0))].into(), ms(400)), []);
         family.known.insert(reused);
-        assert_eq!(family.saw(vec![reused], ms(500)), []);
+        assert_eq!(family.saw([(reused, Some(0))].into(), ms(500)), []);
+    }
+
+    #[test]
+    fn processes_that_read_and_write_often_are_none() {
+        let ms = Nanos::from_millis;
+        let mut family = Family::new(true, Nanos::ZERO);
+        family.saw(
+            [(process(1), Some(10)), (process(2), Some(10)), (process(3), None)].into(),
+            ms(0),
+        );
+        let later = [(process(1), Some(15)), (process(2), Some(16)), (process(3), None)].into();
+        assert_eq!(family.saw(later, ms(100)), [process(1)], "50 calls a second");
     }
 
     #[test]
@@ -247,10 +272,10 @@ mod tests {
         let mut family = Family::new(true, Nanos::ZERO);
         let mut now = family.due();
         for _ in 0..10 {
-            family.saw(vec![process(1)], now);
+            family.saw(busy(&[1]), now);
             now = family.due();
         }
-        family.saw(vec![process(1)], now);
+        family.saw(busy(&[1]), now);
         assert_eq!(family.due(), now + PAUSES.1);
         family.spare(Nanos::from_millis(20), now);
         assert_eq!(family.due(), now + Nanos::from_secs(10), "a look that takes 20 ms");

@@ -16,8 +16,10 @@ use crate::process::tree::Process;
 
 /// The most threads of a process or a unit that are looked at.
 const MOST_LOOKS: usize = 32;
-/// Each unit gets one part in so many of its program's budget for real-time threads.
-const PARTS: i64 = 8;
+/// The most units of a program, which each get as small a part of its budget for real-time threads.
+pub(super) const MOST_UNITS: usize = 32;
+/// The most groups below that of a unit that are looked through: its processes may make some.
+const MOST_GROUPS: usize = 16;
 /// How often the processes of a program are moved until none is left to move.
 const MOST_MOVES: usize = 20;
 
@@ -44,7 +46,7 @@ impl ProcessUnit {
             make_room(home)?;
         }
         let dir = home.create_child(&format!("{UNIT}{number}"))?;
-        grant_real_time(&dir, real_time_budget(home).map(|all| all / PARTS));
+        grant_real_time(&dir, real_time_budget(home).map(|all| all / MOST_UNITS as i64));
         match WeightSwitch::open(&dir) {
             Ok(weight) => {
                 let mut unit = ProcessUnit { dir, number, weight, keys: BTreeSet::new() };
@@ -88,9 +90,16 @@ impl ProcessUnit {
 
     /// Whether a thread of it is on a CPU, or waits for one.
     pub(super) fn wants_cpu(&self, proc: &Proc) -> bool {
-        let threads = self.dir.threads();
+        let mut threads = self.dir.threads();
+        let mut groups = self.dir.children().unwrap_or_default();
+        for _ in 0..MOST_GROUPS {
+            let Some(group) = groups.pop() else { break };
+            threads.extend(group.threads());
+            groups.extend(group.children().unwrap_or_default());
+        }
         let is_running = |tid: &i32| runs(proc, *tid, *tid);
-        threads.iter().take(MOST_LOOKS).any(is_running)
+        // Where not all are looked at, one of the others may.
+        threads.len() > MOST_LOOKS || !groups.is_empty() || threads.iter().any(is_running)
     }
 }
 

@@ -5,7 +5,7 @@
 //! catches none may take it for an error, and end.
 //!
 //! Which call a thread is in is read from `/proc/PID/task/TID/syscall`. Not seen: `recv` on a
-//! socket with a time-out, which looks like any other.
+//! socket with a time-out and `sigwaitinfo`, which look like calls that are begun again.
 
 use crate::kernel::files;
 use crate::kernel::procfs::Proc;
@@ -23,7 +23,7 @@ pub(crate) fn waits_for_events(proc: &Proc, pid: i32) -> bool {
         let call = files::read(&tasks.join(tid.to_string()).join("syscall"));
         call.is_ok_and(|call| ends_early(&call))
     };
-    threads.iter().take(MOST_THREADS).any(waits) && !proc.catches_signals(pid)
+    threads.iter().take(MOST_THREADS).any(waits) && !proc.knows_signals(pid)
 }
 
 /// Whether a pause would end the call in a line of `/proc/PID/syscall`, which is its number and its
@@ -36,6 +36,7 @@ fn ends_early(line: &str) -> bool {
         libc::SYS_epoll_wait => true,
         libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2 => true,
         libc::SYS_semop | libc::SYS_semtimedop => true,
+        libc::SYS_io_getevents | libc::SYS_io_uring_enter => true,
         // The C library begins `sigwait`, which has no time-out, again by itself.
         libc::SYS_rt_sigtimedwait => words.nth(2).is_some_and(|timeout| timeout != "0x0"),
         _ => false,
@@ -68,9 +69,12 @@ mod tests {
         let call = format!("{} 0x3 0x7ff 0x1 0xffffffff 0x0 0x8", libc::SYS_epoll_pwait);
         std::fs::write(process.join("task/7/syscall"), call).unwrap();
         // The C library's own signals, 32 and 33, are no program's.
-        for (caught, expected) in [("0000000180000000", true), ("0000000180000002", false)] {
-            std::fs::write(process.join("status"), format!("SigCgt:\t{caught}\n")).unwrap();
-            assert_eq!(waits_for_events(&proc, 7), expected, "{caught}");
+        let cases =
+            [("0000000000000006", "0000000180000000", true), ("0", "0000000180000002", false)];
+        for (ignored, caught, expected) in cases.into_iter().chain([("1000", "0", false)]) {
+            let status = format!("SigIgn:\t{ignored}\nSigCgt:\t{caught}\n");
+            std::fs::write(process.join("status"), status).unwrap();
+            assert_eq!(waits_for_events(&proc, 7), expected, "{ignored} {caught}");
         }
         assert!(!waits_for_events(&proc, 8));
     }

@@ -301,3 +301,28 @@ fn a_parallel_program_may_use_known_ports() {
     assert_eq!(listens(&tables), [true, true]);
     assert_eq!(listens(&(tables + &both_ends)), [false, true]);
 }
+
+#[test]
+fn shared_files_tie_processes_and_semaphores_do_not() {
+    let root = tempfile::tempdir().unwrap();
+    let proc = Proc::new(root.path());
+    std::fs::create_dir_all(proc.folder(7).join("fd")).unwrap();
+    std::fs::write(
+        proc.folder(7).join("maps"),
+        "7f00-7f01 rw-s 00000000 00:01 11    /dev/zero (deleted)\n\
+         7f01-7f02 rw-s 00000000 fe:00 12    /tmp/a file\n\
+         7f02-7f03 r--s 00000000 fe:00 13    /usr/lib/cache\n\
+         7f03-7f04 rw-p 00000000 fe:00 14    /usr/lib/libc.so.6\n\
+         7f04-7f05 rw-s 00000000 00:1a 15    /dev/shm/sem.queue\n\
+         7f05-7f06 rw-s 00000000 00:1a 16    /dev/shm/pool\n",
+    )
+    .unwrap();
+    let ties = ties(&proc, 7, &HandedOut::new(), &mut Tables::default()).unwrap();
+    let inode = |key: &SharedKey| match key {
+        SharedKey::Memory(id) => id.inode,
+        other => panic!("{other:?}"),
+    };
+    let mut inodes: Vec<u64> = ties.iter().map(inode).collect();
+    inodes.sort_unstable();
+    assert_eq!(inodes, [11, 12, 16]);
+}
