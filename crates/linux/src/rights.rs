@@ -58,6 +58,8 @@ pub enum Ability {
     Bpf,
     /// Hardware performance counters.
     Pmu,
+    /// Samples of where in their code threads are.
+    CodeSamples,
     /// The kernel shares CPU by session.
     Autogroup,
     /// Schedulers written in BPF.
@@ -98,6 +100,9 @@ impl Ability {
             Ability::Pmu => {
                 "cache misses, instructions and memory bandwidth: cgreedy and fair progress \
                  without figures given by hand"
+            }
+            Ability::CodeSamples => {
+                "`cosched explain` names spin loops; fair progress distinguishes phases"
             }
             Ability::Autogroup => {
                 "one share of CPU per session: programs of a gang get a session each, so that \
@@ -187,6 +192,7 @@ impl Rights {
             scheduling::real_time(),
             observing::bpf(proc, sys)?,
             observing::pmu(proc),
+            observing::code_samples(proc),
             scheduling::autogroup(proc),
             scheduling::sched_ext(sys, release),
             observing::psi(proc),
@@ -273,7 +279,7 @@ mod tests {
             report.rights.iter().map(|right| format!("{:?}", right.name)).collect();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), 17);
+        assert_eq!(names.len(), 18);
         assert!(report.has(Ability::Signals) && report.has(Ability::Affinity));
         for right in &report.rights {
             assert!(!right.detail.is_empty());

@@ -38,7 +38,7 @@ pub use event::CounterEvent;
 use event::{Counter, CounterReading};
 pub(crate) use event::{Sampling, can_sample, sample_below};
 
-use crate::kernel::remedy::as_typed;
+use crate::kernel::remedy::{ALLOW_EVENTS, as_typed};
 use crate::process::tree::Process;
 
 const TYPE_HARDWARE: u32 = 0;
@@ -177,7 +177,7 @@ impl CounterLack {
             CounterLack::Hardware | CounterLack::StandsStill | CounterLack::CacheEvents => {
                 Some("on a virtual machine, its host has to pass the counters on".to_owned())
             }
-            CounterLack::Permission => Some(as_typed("sudo sysctl kernel.perf_event_paranoid=2")),
+            CounterLack::Permission => Some(as_typed(ALLOW_EVENTS)),
             CounterLack::Other(_) => None,
         }
     }

@@ -3,9 +3,10 @@
 use super::{Ability, Right, available, missing, tried};
 use crate::kernel::files::{self, FileError};
 use crate::kernel::procfs::{Proc, status_field};
-use crate::kernel::remedy::GRANT_CAPABILITIES;
+use crate::kernel::remedy::{ALLOW_EVENTS, GRANT_CAPABILITIES};
 use crate::kernel::topology::Sys;
 use crate::observe::counters::{self, Events};
+use crate::observe::pointers::SampleClock;
 
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 const CAP_PERFMON: u64 = 1 << 38;
@@ -39,14 +40,36 @@ pub(super) fn bpf(proc: &Proc, sys: &Sys) -> Result<Right, FileError> {
     })
 }
 
-pub(super) fn pmu(proc: &Proc) -> Right {
-    let path = proc.root().join("sys/kernel/perf_event_paranoid");
-    let paranoid = match files::value_if_there::<i32>(&path, "a number") {
+/// Above this level of `perf_event_paranoid`, nothing may be counted or sampled.
+const MOST_PARANOID: i32 = 2;
+
+fn paranoid(proc: &Proc) -> Result<Option<i32>, FileError> {
+    files::value_if_there(&proc.root().join("sys/kernel/perf_event_paranoid"), "a number")
+}
+
+fn paranoid_in_words(proc: &Proc) -> String {
+    match paranoid(proc) {
         Ok(Some(level)) => format!("perf_event_paranoid is {level}"),
         Ok(None) => "this kernel has no performance events".to_owned(),
         Err(error) => error.to_string(),
-    };
-    let detail = |what: &str| format!("{what}; {paranoid}");
+    }
+}
+
+pub(super) fn code_samples(proc: &Proc) -> Right {
+    let is_high = paranoid(proc).is_ok_and(|level| level > Some(MOST_PARANOID));
+    let detail = |what: &str| format!("{what}; {}", paranoid_in_words(proc));
+    match SampleClock::here() {
+        Some(_) => available(Ability::CodeSamples, detail("code of own programs is sampled")),
+        None => missing(
+            Ability::CodeSamples,
+            detail("the kernel takes no samples for this user"),
+            is_high.then_some(ALLOW_EVENTS),
+        ),
+    }
+}
+
+pub(super) fn pmu(proc: &Proc) -> Right {
+    let detail = |what: &str| format!("{what}; {}", paranoid_in_words(proc));
     match counters::check(Events::HARDWARE) {
         Ok(()) => available(
             Ability::Pmu,
