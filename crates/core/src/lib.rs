@@ -28,6 +28,7 @@ mod program;
 mod reason;
 mod sample;
 mod speedup;
+pub mod spinning;
 mod time;
 mod topology;
 mod treatment;
@@ -51,6 +52,7 @@ pub use program::{
 pub use reason::{Reason, Says, Value, Why, Wording, Words};
 pub use sample::{Arena, IpBin, LockShare, MachineSample, Measure, Quality, Sample};
 pub use speedup::Speedup;
+pub use spinning::{SpinLoop, SpinShare, Spinning};
 pub use time::{Nanos, parse_duration};
 pub use topology::{Cpu, Level, Topology};
 pub use treatment::{Chosen, SchedulingChange, Treatment};

@@ -244,6 +244,7 @@ fn config(
         turns: true,
         sessions: true,
         count: None,
+        spin_loops: None,
         jobs: outputs.iter().map(job).collect(),
         user_requests: None,
         notes: channel().0,

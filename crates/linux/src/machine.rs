@@ -17,8 +17,9 @@
 //! gives programs their parts in turns by weight, `within` does the same for the processes of one
 //! program, and `others` knows whether processes of others compute beside them. `thread_limits`
 //! answers malleable programs, `barriers` gives programs the states of their threads, and `phases`
-//! samples their instruction pointers. `attached` has programs that have no shim as a parent: they
-//! ran before cosched, or have its place at the terminal. `seen` tells what was seen of programs.
+//! samples their instruction pointers, and `spinning` looks for spin loops. `attached` has programs
+//! that have no shim as a parent: they ran before cosched, or have its place at the terminal. `seen`
+//! tells what was seen of programs.
 
 mod attached;
 mod barriers;
@@ -37,6 +38,7 @@ mod punctual;
 mod reports;
 mod samples;
 mod seen;
+mod spinning;
 mod steps;
 mod stops;
 mod thread_limits;
@@ -75,6 +77,7 @@ use observe::Observer;
 use orphans::Orphanage;
 use program::Live;
 use punctual::Punctual;
+use spinning::SpinWatch;
 use turns::Moves;
 use within::families::Within;
 
@@ -164,6 +167,7 @@ pub struct Linux {
     passing_on: Vec<JoinHandle<()>>,
     inspector: Inspector,
     observer: Observer,
+    spin_watch: SpinWatch,
     states: Option<States>,
     orphanage: Orphanage,
     queue: Vec<Event>,
@@ -203,6 +207,7 @@ impl Linux {
             }
         };
         let (wishes, programs) = (config.wishes, config.jobs.len());
+        let spin_watch = SpinWatch::new(programs, config.spin_loops.as_ref());
         let prepared = RunCgroups::prepare(&proc, wishes, programs, &config.cpus, &mut log);
         let run_cgroups = match prepared {
             Ok(run_cgroups) => run_cgroups,
@@ -236,6 +241,7 @@ impl Linux {
             punctual: Punctual::begin(),
             inspector: Inspector::new(inspect::handed_out(&proc)?, config.jobs.len()),
             observer: Observer::new(proc.clone()),
+            spin_watch,
             states,
             orphanage,
             proc,
@@ -392,6 +398,7 @@ impl Machine for Linux {
                 let looks = self.next_look().min(self.observer.next_look());
                 let looks = looks.min(self.guard.next_look()).min(self.moves.next);
                 let looks = looks.min(self.within.next);
+                let looks = looks.min(self.spin_watch.next_look(&self.live));
                 let deadline = until.min(looks).min(self.next_beat());
                 self.guard.sentinel.waits_until(self.clock.monotonic(deadline));
                 self.poll.wait(self.clock.absolute(deadline), &mut ready)?;
@@ -409,6 +416,7 @@ impl Machine for Linux {
             self.look_at_freezes()?;
             self.look_at_sentinel()?;
             self.observer.look(self.clock.now())?;
+            self.spin_watch.look(self.clock.now(), &self.live, &self.cpus, &self.proc);
             self.beat();
             self.keep_apart()?;
             self.take_turns_within()?;

@@ -196,6 +196,7 @@ fn program(name: &str, timeline: Vec<TimelineEntry>, end: f64) -> ProgramResult 
         threads_seen: None,
         processes_seen: None,
         units_seen: None,
+        spinning: None,
         molded_from: None,
         molded_solo_seconds: None,
         arrived_seconds: 0.0,

@@ -31,7 +31,7 @@ pub use error::ResultError;
 pub use solo::reject_solos_everywhere;
 
 use cosched_core::barrier_stats::BarrierStats;
-use cosched_core::{Aspect, CpuSet, Exit, ProgramId, Reason, Refusal, Usage, format};
+use cosched_core::{Aspect, CpuSet, Exit, ProgramId, Reason, Refusal, Spinning, Usage, format};
 use cosched_workload::{BarrierMode, input, shown};
 
 use crate::json;
@@ -208,6 +208,10 @@ pub struct ProgramResult {
     /// within it; `None` where none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub units_seen: Option<u32>,
+    /// How much of its CPU time went to spin loops; `None` where it was not sampled, and in older
+    /// files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spinning: Option<Spinning>,
     /// How many it would have requested, had it not been started with fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub molded_from: Option<u16>,

@@ -17,6 +17,7 @@ mod molding;
 mod pauses;
 mod request;
 mod scope;
+mod seen;
 mod sources;
 mod streams;
 mod terms;

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 /// Files that cosched opens once: the undo log, the sentinel's socket, what it waits with (three),
 /// the marks of the run's cgroups (four), and those that are open for a moment while a program is
-/// started, inspected or frozen.
-const ONCE: usize = 28;
+/// started, inspected, frozen, or looked at for spin loops (nine).
+const ONCE: usize = 37;
 /// Connections of clients, at each socket.
 pub const VISITORS: usize = 16;
 /// The run's own socket, and the one for metrics.

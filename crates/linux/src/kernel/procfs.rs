@@ -300,6 +300,12 @@ impl Proc {
         line.split_ascii_whitespace().nth(4)?.parse().ok()
     }
 
+    /// How many threads of the machine run or are ready to; `None`: the kernel does not say.
+    pub(crate) fn running_threads(&self) -> Option<u64> {
+        let line = files::read_line(&self.root.join("loadavg")).ok()?;
+        line.split_ascii_whitespace().nth(3)?.split('/').next()?.parse().ok()
+    }
+
     /// How long a thread was ready and had no CPU.
     pub(crate) fn run_delay(&self, pid: i32, tid: i32) -> Result<Nanos, FileError> {
         let path = self.folder(pid).join(format!("task/{tid}/schedstat"));

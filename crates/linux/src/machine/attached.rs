@@ -233,6 +233,7 @@ impl Linux {
         }
         self.observer.forget(id);
         self.forget_units(id);
+        self.spin_watch.forget(id);
         self.release_claim(id);
         let Some(live) = self.live.get(&id) else { return Ok(()) };
         let is_refusal = |what| matches!(what, Happening::Refused(refused, ..) if refused == id);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use cosched_core::{CpuSet, ProgramId, Topology};
+use cosched_core::{CpuSet, ProgramId, SpinLoop, Spinning, Topology};
 
 use crate::clients::cpu_time::Roots;
 use crate::clients::user_requests::UserRequests;
@@ -35,6 +35,8 @@ pub struct Config {
     pub sessions: bool,
     /// The hardware events to count for every program; `None`: none.
     pub count: Option<Events>,
+    /// The spin loops that are known from earlier runs; `None`: none are looked for.
+    pub spin_loops: Option<Vec<SpinLoop>>,
     /// The programs; the position is the slot of their ids.
     pub jobs: Vec<Job>,
     /// The requests of users during the run, if they can make any.
@@ -91,7 +93,7 @@ pub struct Note {
 }
 
 /// What was seen of a program; `None`: it was not looked at, or there was none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Seen {
     /// The most threads that it had at once, in all its processes.
     pub threads: Option<u32>,
@@ -99,4 +101,6 @@ pub struct Seen {
     pub processes: Option<u32>,
     /// The most parts of it that took turns within it.
     pub units: Option<u32>,
+    /// How much of its CPU time went to spin loops.
+    pub spinning: Option<Spinning>,
 }

@@ -289,6 +289,7 @@ impl Linux {
         live.session.get_or_insert(main.pid);
         self.inspector.expect(live.id, self.clock.now(), self.config.turns);
         self.expect_units(live);
+        self.spin_watch.expect(live.id, self.clock.now());
         let settings = live.at_start;
         self.schedule(live, &settings)?;
         self.queue.push(Event { at, what: Happening::Started(live.id) });

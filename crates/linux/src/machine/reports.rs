@@ -110,6 +110,7 @@ impl Linux {
         self.inspector.forget(live.id);
         self.observer.forget(live.id);
         self.forget_units(live.id);
+        self.spin_watch.forget(live.id);
         // From now on its remaining processes get their requests.
         if let Some(hook_server) = live.hook_server.take() {
             self.config.stats.tell(

@@ -36,7 +36,7 @@ use cosched_core::{Counts, Quality};
 
 pub use event::CounterEvent;
 use event::{Counter, CounterReading};
-pub(crate) use event::{Sampling, can_sample, sample_below};
+pub(crate) use event::{Sampling, can_sample, sample_below, sample_thread};
 
 use crate::kernel::remedy::{ALLOW_EVENTS, as_typed};
 use crate::process::tree::Process;

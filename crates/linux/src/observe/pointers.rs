@@ -19,16 +19,14 @@
 //! *What a block is.* Not the compiler's basic block, which would take the program's code to find,
 //! but [`BLOCK`] bytes. The fewer blocks, the less two samples of the same phase differ by chance.
 
-mod ring;
-
 use std::collections::BTreeMap;
 use std::io;
 
 use cosched_core::CpuSet;
 
 use crate::observe::counters::{self, CounterEvent, Events, Sampling};
+use crate::observe::ring::Ring;
 use crate::process::tree::Process;
-use ring::Ring;
 
 /// The size of a block, bytes; a power of two.
 pub const BLOCK: u64 = 512;
@@ -61,7 +59,7 @@ impl SampleClock {
         [SampleClock::Instructions, SampleClock::CpuTime].into_iter().find(works)
     }
 
-    fn sampling(self) -> Sampling {
+    pub(super) fn sampling(self) -> Sampling {
         match self {
             SampleClock::Instructions => {
                 Sampling { event: Events::HARDWARE.instructions, period: INSTRUCTIONS }

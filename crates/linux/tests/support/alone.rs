@@ -42,6 +42,7 @@ pub(crate) fn machine(folder: &Path, job: Job, count: Option<Events>) -> Linux {
         turns: true,
         sessions: true,
         count,
+        spin_loops: None,
         jobs: vec![job],
         user_requests: None,
         notes: channel().0,

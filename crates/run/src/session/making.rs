@@ -34,7 +34,7 @@ use super::molding::Molded;
 use super::pauses::Pauses;
 use super::request::{Origins, Ran, Request};
 use super::sources::{self, ProgressSource};
-use super::{actuators, barriers, streams};
+use super::{actuators, barriers, seen, streams};
 use crate::how::How;
 use crate::how::check::{unused_weights, without_malleable};
 use crate::live::ShownRun;
@@ -234,6 +234,7 @@ impl Session {
             // In a co-run, CPUs are to be shared as they would be without cosched.
             sessions: request.kind.insists_on_gangs(),
             count: request.count.then_some(Events::HARDWARE),
+            spin_loops: Some(request.spin_loops.to_vec()),
             jobs,
             user_requests: live.as_ref().map(|live| live.user_requests()),
             notes: sender,
@@ -293,7 +294,7 @@ impl Session {
         let own_cpu_seconds = own_cpu_seconds() - cpu_before;
         let load = load.and_then(|load| load.so_far());
         let left = machine.left_running();
-        let seen = machine.seen();
+        let seen_of = machine.seen();
         let lacks = machine.lacks_states().map(ToString::to_string);
         let restored = machine.close().map_err(Failure::broken)?;
         drop(folders);
@@ -317,10 +318,7 @@ impl Session {
         }
         let mut result = RunResult::new(&outcome, &context);
         result.solo_runs = request.extras.solo_runs;
-        for (program, seen) in result.programs.iter_mut().zip(seen) {
-            (program.threads_seen, program.processes_seen) = (seen.threads, seen.processes);
-            program.units_seen = seen.units;
-        }
+        seen::tell(seen_of, &mut result);
         if let Some(load) = load {
             load::tell(load, own_cpu_seconds, &mut result);
         }
@@ -440,8 +438,6 @@ fn hook_for(spec: &ProgramSpec, uses: Uses) -> Result<Hook, Failure> {
     Ok(Hook { library, uses })
 }
 
-/// A policy that freezes and binds no program needs no cgroup: signals and masks are there without
-/// any preparation.
 /// Refuses a choice of `fair-progress` that no real machine can carry out.
 fn check_optimal(request: &Request<'_>) -> Result<(), Failure> {
     match request.kind.learns(Learns::SoloSpeeds) && request.how.policy.fair.optimal {
@@ -454,6 +450,8 @@ fn check_optimal(request: &Request<'_>) -> Result<(), Failure> {
     }
 }
 
+/// A policy that freezes and binds no program needs no cgroup: signals and masks are there without
+/// any preparation.
 fn wishes(request: &Request<'_>) -> Wishes {
     let (how, makes_gangs) = (&request.how.policy, request.kind.makes_gangs());
     let freezer = if makes_gangs { how.freezer } else { Some(FreezerBackend::Signals) };

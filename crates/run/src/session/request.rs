@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use cosched_core::engine::outcome::Ended;
-use cosched_core::{Exit, Learning, Profile};
+use cosched_core::{Exit, Learning, Profile, SpinLoop};
 use cosched_linux::machine::Origin;
 use cosched_linux::process::launch::LineLabels;
 use cosched_linux::process::tree::Process;
@@ -36,6 +36,8 @@ pub struct Request<'a> {
     pub count: bool,
     /// How the programs come to be there.
     pub origins: Origins<'a>,
+    /// The spin loops that are known from earlier runs.
+    pub spin_loops: &'a [SpinLoop],
     /// What else the user requests.
     pub extras: Extras,
 }
@@ -83,6 +85,7 @@ impl<'a> Request<'a> {
             profiles,
             count: false,
             origins: Origins::Started,
+            spin_loops: &[],
             extras: Extras::default(),
         }
     }

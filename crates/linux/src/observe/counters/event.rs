@@ -147,6 +147,11 @@ pub(crate) fn sample_below(sampling: Sampling, parent: Process, cpu: usize) -> i
     open_as(sampled(sampling, DISABLED | INHERIT | ENABLE_ON_EXEC), parent.pid, cpu)
 }
 
+/// Takes samples of one thread from now on, without what it will start.
+pub(crate) fn sample_thread(sampling: Sampling, thread: libc::pid_t) -> io::Result<File> {
+    open_as(sampled(sampling, 0), thread, ANY_CPU)
+}
+
 fn sampled(Sampling { event, period }: Sampling, flags: u64) -> PerfEventAttr {
     PerfEventAttr { sample_period: period, sample_type: SAMPLE_IP, ..attr(event, flags) }
 }
