@@ -18,6 +18,7 @@ mod entry;
 mod learned;
 mod peak;
 mod place;
+mod spin_loops;
 #[cfg(test)]
 mod tests;
 
@@ -49,13 +50,15 @@ const PROFILES: StoreTable = TableDefinition::new("profiles");
 const LEARNED: StoreTable = TableDefinition::new("lessons");
 /// Its values are [`Peak`]s.
 const MACHINES: StoreTable = TableDefinition::new("machines");
+/// Its values are lists of [`SpinLoop`](cosched_core::SpinLoop)s, by the name of their file.
+const SPIN_LOOPS: StoreTable = TableDefinition::new("spin-loops");
 /// How long to wait for another process that has the file open: many times what a transaction
 /// takes.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// The profiles of this user.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Store {
     file: PathBuf,
     patience: Duration,
@@ -63,6 +66,7 @@ pub struct Store {
     known: BTreeMap<String, String>,
     learned: BTreeMap<String, String>,
     machines: BTreeMap<String, String>,
+    spin_loops: BTreeMap<String, String>,
 }
 
 /// Why profiles cannot be read or kept, and what to do.
@@ -210,14 +214,16 @@ impl Store {
             let what = "is a folder, a pipe, a socket or a device, and no file";
             return Err(StoreError::of(&file, format_args!("{what}; {remedy}")));
         }
-        let nothing = BTreeMap::new;
-        let mut store =
-            Store { file, patience, known: nothing(), learned: nothing(), machines: nothing() };
-        (store.known, store.learned, store.machines) = store.guarded(|| {
+        let mut store = Store { file, patience, ..Store::default() };
+        let tables = [PROFILES, LEARNED, MACHINES, SPIN_LOOPS];
+        [store.known, store.learned, store.machines, store.spin_loops] = store.guarded(|| {
             let database = store.copy()?;
             let transaction = database.begin_read()?;
-            let of = |table| all(&transaction, table);
-            Ok((of(PROFILES)?, of(LEARNED)?, of(MACHINES)?))
+            let mut read = [const { BTreeMap::new() }; 4];
+            for (map, table) in read.iter_mut().zip(tables) {
+                *map = all(&transaction, table)?;
+            }
+            Ok(read)
         })?;
         Ok(store)
     }

@@ -55,7 +55,9 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<ExitCode, Failure> {
     let session = Session::here()?;
     let store = Store::open_if_there();
     let profiles = session.profiles(&workload, &how, store.as_ref());
+    let spin_loops = store.as_ref().map(Store::spin_loops).unwrap_or_default();
     let request = Request {
+        spin_loops: &spin_loops,
         out: args.place.out.as_deref(),
         stdout_is_taken: false,
         origins: Origins::Child,

@@ -1,6 +1,6 @@
 //! What a run has shown of its programs is kept for the next one.
 
-use cosched_core::{Learned, Learning};
+use cosched_core::{Learned, Learning, SpinLoop};
 use cosched_policy::{Kind, Learns};
 use cosched_workload::Workload;
 
@@ -10,9 +10,19 @@ use crate::how::How;
 use crate::store::{Division, Key, Store, StoreError};
 
 impl Session {
-    /// Keeps what the policy has tried out. That it cannot be kept is told, and no failure: the
-    /// programs have run.
+    /// Keeps what the policy has tried out, and the spin loops that were found. What cannot be kept
+    /// is told, and no failure: the programs have run.
     pub fn learn(&self, request: &Request<'_>, ran: &Ran) {
+        if let Err(error) = keep_spin_loops(request, ran) {
+            request
+                .extras
+                .talk
+                .tell(format_args!("spin loops are not kept for the next run: {error}"));
+        }
+        self.learn_from_trials(request, ran);
+    }
+
+    fn learn_from_trials(&self, request: &Request<'_>, ran: &Ran) {
         if !request.kind.measures() || request.how.measure.no_guard {
             return;
         }
@@ -66,6 +76,18 @@ impl Session {
         let options = how.options(Kind::Shuffling).shuffling;
         let sockets = options.sockets.usable(&self.topology, &self.usable.cpus);
         (sockets.len() > 1).then(|| Division::new(&sockets, options.sort))
+    }
+}
+
+/// Keeps the spin loops of a run that were not known.
+fn keep_spin_loops(request: &Request<'_>, ran: &Ran) -> Result<(), StoreError> {
+    let spinning = ran.result.programs.iter().filter_map(|program| program.spinning.as_ref());
+    let found = spinning.flat_map(|spinning| &spinning.loops).map(|one| one.place.clone());
+    let is_new = |one: &SpinLoop| one.build_id.is_some() && !request.spin_loops.contains(one);
+    let found: Vec<SpinLoop> = found.filter(is_new).collect();
+    match found.is_empty() {
+        true => Ok(()),
+        false => Store::open()?.learn_spin_loops(&found),
     }
 }
 
