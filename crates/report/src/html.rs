@@ -23,7 +23,7 @@ use crate::comparison::Comparison;
 use crate::panels::{Panel, Plot, SnapshotPlot, Table};
 use crate::report::{Report, ShownVariant};
 use crate::svg::{self, escaped};
-use crate::{colours, disturbance, molding, panels, processes, spent, words};
+use crate::{colours, disturbance, molding, panels, processes, spent, spinning, words};
 
 const PAGE: &str = include_str!("html/page.css");
 const SCRIPT: &str = include_str!("html/page.js");
@@ -215,6 +215,7 @@ fn facts(run: &RunResult) -> String {
     facts.extend(run.placement.clone().map(|placement| ("placement", placement)));
     facts.extend(molding::named(run).map(|named| ("started with fewer threads", named)));
     facts.extend(processes::named(run).map(|named| ("processes that computed", named)));
+    facts.extend(spinning::named(run).map(|named| ("CPU time in spin loops", named)));
     facts.extend(run.interrupted_by.clone().map(|signal| ("interrupted by", signal)));
     let facts: String = facts
         .iter()

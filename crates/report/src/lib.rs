@@ -29,6 +29,7 @@ mod report;
 pub mod screen;
 pub mod silence;
 pub mod spent;
+mod spinning;
 #[cfg(test)]
 mod standing;
 pub mod svg;

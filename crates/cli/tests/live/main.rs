@@ -45,6 +45,7 @@ mod recover_by_shims;
 mod rights;
 mod set_uid;
 mod shuffling;
+mod spinning;
 mod stat;
 mod streams;
 mod stuck;

@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use cosched_core::{Actuator, Nanos};
+use cosched_core::{Actuator, Nanos, Spinning};
 use cosched_policy::reasons::SharedReason;
 use cosched_results::result::{BarrierResult, Instead, ProgramResult, RunResult, Simulation};
 use serde::Serialize;
@@ -26,7 +26,7 @@ use super::turns::ProgramTurns;
 use crate::disturbance;
 use crate::history::{Activity, History, Phase, PlannedQuantum, Sent, nanos};
 use crate::interference::Interference;
-use crate::{after, detached, molding, processes, silence, spent, words};
+use crate::{after, detached, molding, processes, silence, spent, spinning, words};
 
 /// Where the time of a run went.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -100,6 +100,8 @@ pub struct ProgramStory {
     pub thread_limits: Vec<ThreadLimit>,
     /// How its threads waited at barriers; `None`: at its own barriers.
     pub barrier: Option<BarrierResult>,
+    /// How much of its CPU time went to spin loops, where it was sampled.
+    pub spinning: Option<Spinning>,
     /// What the policy used instead of the progress that it did not report. `None`: it reported its
     /// progress, or no policy needed it.
     pub instead_of_progress: Option<Instead>,
@@ -330,6 +332,7 @@ fn program(history: &History<'_>, slot: usize) -> ProgramStory {
         scheduled: slices::scheduled(history.result, slot),
         thread_limits: thread_limits::thread_limits(history.result, slot),
         barrier: program.barrier.clone(),
+        spinning: program.spinning.clone(),
         instead_of_progress: program.instead_of_progress,
         deviations: deviations(history, slot, done),
         sentences: vec![],
@@ -465,6 +468,7 @@ fn in_words(
     lines.extend(after::in_words(program));
     lines.extend(molding::in_words(program));
     lines.extend(processes::in_words(program));
+    lines.extend(spinning::in_words(program));
     lines.extend(slices::in_words(story, run, slot));
     lines.extend(thread_limits::in_words(&story.thread_limits));
     lines.extend(barrier_stats::in_words(program));
