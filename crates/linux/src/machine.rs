@@ -18,8 +18,8 @@
 //! program, and `others` knows whether processes of others compute beside them. `thread_limits`
 //! answers malleable programs, `barriers` gives programs the states of their threads, and `phases`
 //! samples their instruction pointers, and `spinning` looks for spin loops. `attached` has programs
-//! that have no shim as a parent: they ran before cosched, or have its place at the terminal. `seen`
-//! tells what was seen of programs.
+//! that have no shim as a parent: they ran before cosched, or have its place at the terminal.
+//! `seen` tells what was seen of programs.
 
 mod attached;
 mod barriers;

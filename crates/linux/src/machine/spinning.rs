@@ -22,7 +22,7 @@ const PAUSES: u64 = 10;
 const LENGTH: Nanos = Nanos::from_millis(60);
 /// From one look to the next one at any program, also where there was nothing to sample: a look
 /// takes cosched up to 1 ms.
-const GAP: Nanos = Nanos::from_millis(400);
+const GAP: Nanos = Nanos::from_secs(1);
 /// The longest look.
 const LONGEST: Nanos = Nanos::from_millis(600);
 

@@ -3,23 +3,22 @@
 //! *Problem.* A program may start several processes that compute with several threads each, such as
 //! a pool of workers with OpenMP inside. Together they have more threads than there are CPUs, and
 //! the threads of each process wait for each other, so the program loses as several programs lose
-//! that run at once. Four processes with two spinning threads on two CPUs took 3 to 57 s, one after
-//! another 2.2 s, and with turns 2.3 s (`docs/research/turns.md`, "Turns within a program").
+//! that run at once (`docs/research/turns.md`, "Turns within a program").
 //!
 //! *Idea.* What helps between programs helps within one. Each such process, with all that it starts
 //! from then on, gets a group below that of the program: a *unit*. One unit has its turn, with the
 //! weight of an ordinary group; the others are idle groups and fill. The program's other processes
 //! stay where they are. Processes that share memory or a connection wait for each other, like the
 //! ranks of an MPI program: they are one unit. Processes that read and write often are left alone:
-//! at the other end of a pipe or of a UNIX socket may be any of them. A process that begins to do so
-//! later, or waits for another in a way that nothing shows, loses by its turns.
+//! at the other end of a pipe or of a UNIX socket may be any of them. A process that begins to do
+//! so later, or waits for another in a way that nothing shows, loses by its turns.
 //!
 //! *Which processes.* Those that were seen twice with at least two threads on a CPU, or waiting for
 //! one, if all of them together have more threads than there are CPUs. Programs with one process
 //! are looked at ever more rarely.
 //!
-//! *When.* A turn within lasts 250 ms of the program's own turns. It ends earlier when a check finds
-//! that none of the unit's threads wants a CPU.
+//! *When.* A turn within lasts 250 ms of the program's own turns. It ends earlier when a check
+//! finds that none of the unit's threads wants a CPU.
 //!
 //! Only programs that take turns by weight have such units: they have a group that is known to be
 //! theirs. Nothing has to be written to the undo log, since a run's group is removed with all that
@@ -31,6 +30,7 @@ mod units;
 
 use std::collections::BTreeMap;
 
+use cosched_core::format::count;
 use cosched_core::{Nanos, ProgramId, Turn};
 
 use super::program::{ExecutionState, Live};
@@ -76,12 +76,12 @@ impl Linux {
                 continue;
             }
             if family.is_look_due(now) && self.look_for_units(*id, family, now) {
-                let (units, threads) = (family.units.len(), self.cpus.len());
+                let (units, cpus) = (family.units.len(), count(self.cpus.len(), "CPU", "CPUs"));
                 self.note(
                     *id,
                     format!(
-                        "has {units} processes that compute with several threads each, more than \
-                         {threads} CPUs can run at once: they take turns"
+                        "has {units} processes, or groups of them, with several threads each that \
+                         compute, more than {cpus} can run at once: they take turns"
                     ),
                 );
             }

@@ -14,6 +14,10 @@
 //! Two programs with a TCP connection between them share it. Whether a listening socket has clients
 //! is known by its connections (`sockets`).
 //!
+//! Not read: the time-outs of calls in which threads wait. Reading them takes 19 us for a program
+//! of one thread and 747 us for one of 100, and half of such calls hide theirs.
+//! Test runners are known by name instead, and have short pauses.
+//!
 //! Limits: `/proc` does not show which process is at the other end of a UNIX connection, nor which
 //! serves over UDP. Such ties show only if both programs hold the same end. The user can name
 //! groups by hand.

@@ -24,12 +24,15 @@ const SPARING: u64 = 500;
 /// sockets, it is not known for which.
 const MOST_CALLS: f64 = 50.0;
 
+/// Processes that were seen busy, and how often each had read and written; `None`: not known.
+pub(super) type BusyProcesses = BTreeMap<Process, Option<u64>>;
+
 #[derive(Debug)]
 pub(crate) struct Family {
     /// In the order of their turns; the first has its turn.
     pub(super) units: VecDeque<ProcessUnit>,
-    /// The processes that were busy at the last look, and how often they had read and written.
-    busy: BTreeMap<Process, Option<u64>>,
+    /// The processes that were busy at the last look.
+    busy: BusyProcesses,
     looked_at: Nanos,
     /// The processes that were made units, or of which it is known that they are none.
     known: BTreeSet<Process>,
@@ -107,16 +110,18 @@ impl Family {
 
     /// Notes the processes that a look has found busy, with how often each has read and written.
     /// Returns those that were busy the last time, too, are not known yet, and wait for no other.
-    pub(super) fn saw(&mut self, busy: BTreeMap<Process, Option<u64>>, now: Nanos) -> Vec<Process> {
+    pub(super) fn saw(&mut self, busy: BusyProcesses, now: Nanos) -> Vec<Process> {
         let seconds = now.since(self.looked_at).as_secs_f64();
         let (mut sure, mut any_news) = (Vec::new(), false);
         for (process, calls) in busy.iter().filter(|(process, _)| !self.known.contains(process)) {
             match self.busy.get(process) {
                 // Where this is not known, nothing else is.
-                Some(before) => match calls.zip(*before).map(|(now, before)| now - before) {
-                    Some(calls) if calls as f64 <= MOST_CALLS * seconds => sure.push(*process),
-                    _ => {}
-                },
+                Some(before) => {
+                    match calls.zip(*before).map(|(now, before)| now.saturating_sub(before)) {
+                        Some(calls) if calls as f64 <= MOST_CALLS * seconds => sure.push(*process),
+                        _ => {}
+                    }
+                }
                 None => any_news = true,
             }
         }
@@ -160,7 +165,8 @@ impl Family {
             }
         }
         self.clock.begin(now);
-        self.check_at = now;
+        self.check_at = now + CHECK;
+        self.weigh();
         is_first && self.units.len() > 1
     }
 
@@ -222,7 +228,7 @@ mod tests {
     }
 
     /// Busy processes that read and write nothing.
-    fn busy(pids: &[i32]) -> BTreeMap<Process, Option<u64>> {
+    fn busy(pids: &[i32]) -> BusyProcesses {
         pids.iter().map(|pid| (process(*pid), Some(0))).collect()
     }
 
