@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 /// A training program of two processes that compute for a moment, whatever the machine.
 const BUSY: &str = "[[program]]\nname = 'busy'\nthreads = 2\ncommand = ['sh', '-c', \
-    \"timeout 1 sh -c 'while :; do :; done & while :; do :; done'; true\"]\n";
+    \"timeout 3 sh -c 'while :; do :; done & while :; do :; done'; true\"]\n";
 const TABLE: &str = "schema = 'cosched-quanta/1'\n[[row]]\nup_to = 1.0\nslice_milliseconds = 7\n";
 
 /// A folder with a training file, and one for temporary files.
