@@ -26,7 +26,7 @@ sed -n 's/^ *Executable .*(\(.*\))$/\1/p' "$GUEST/build.log" | while read -r bui
     name=$(basename "$built")
     stripped "$built" "$STAGE/tests/${name%-*}"
 done
-for command in cosched cosched-hidden examples/trap; do
+for command in cosched cosched-hidden examples/trap examples/pool; do
     mkdir -p "$(dirname "$STAGE$TARGET/debug/$command")"
     stripped "$TARGET/debug/$command" "$STAGE$TARGET/debug/$command"
 done

@@ -149,13 +149,17 @@ impl Place {
 
     /// The example `trap`, where this place's user can execute it.
     pub(crate) fn trap(&self) -> PathBuf {
-        let built =
-            Path::new(env!("CARGO_BIN_EXE_cosched")).with_file_name("examples").join("trap");
+        self.example("trap")
+    }
+
+    /// An example of this package, where this place's user can execute it.
+    pub(crate) fn example(&self, name: &str) -> PathBuf {
+        let built = Path::new(env!("CARGO_BIN_EXE_cosched")).with_file_name("examples").join(name);
         assert!(
             built.exists(),
             "it is an example of this package: cargo build --examples makes it"
         );
-        let copy = self.path("trap");
+        let copy = self.path(name);
         if let User::Caller = self.user {
             return built;
         }

@@ -2,30 +2,20 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::process::Command;
 
 use cosched_linux::process::tree::Process;
 use rustix::process::Signal;
 
 use super::super::kills::restored;
-use super::super::support::{Cosched, Place, eventually, program, skip};
+use super::super::support::{Cosched, Place, eventually, program};
 use super::{ORDINARY, all_is_as_before, cpus, group, has_weight, is_filler, place};
 
-const POOL: &str = include_str!("pool.c");
-
 /// A place, and a run of a pool of so many workers in it; `None`, with a message, where there are
-/// no CPU groups or no compiler.
+/// no CPU groups.
 fn pool(workers: usize, mode: &str) -> Option<(Place, Cosched)> {
     let place = place()?;
-    place.write("pool.c", POOL);
-    let mut compiler = Command::new("gcc");
-    compiler.args(["-pthread", "-o"]).args([place.path("pool"), place.path("pool.c")]);
-    let Ok(status) = compiler.status() else {
-        skip("there is no gcc");
-        return None;
-    };
-    assert!(status.success());
-    let table = program("a", "threads = 2", &format!("exec ./pool {workers} {mode}"));
+    let pool = place.example("pool").display().to_string();
+    let table = program("a", "threads = 2", &format!("exec {pool} {workers} {mode}"));
     let cosched = place.run(&[table], "");
     Some((place, cosched))
 }
