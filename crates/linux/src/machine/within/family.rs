@@ -132,9 +132,9 @@ impl Family {
         sure
     }
 
-    /// A look has taken so long.
+    /// A look has taken so long. That may be because cosched got no CPU.
     pub(super) fn spare(&mut self, cost: Nanos, now: Nanos) {
-        self.look_at = self.look_at.max(now + cost * SPARING);
+        self.look_at = self.look_at.max(now + (cost * SPARING).min(PAUSES.1));
     }
 
     /// Makes units of these parts of the program, in groups below `home`; a part that is tied to a
@@ -283,7 +283,10 @@ mod tests {
         }
         family.saw(busy(&[1]), now);
         assert_eq!(family.due(), now + PAUSES.1);
-        family.spare(Nanos::from_millis(20), now);
-        assert_eq!(family.due(), now + Nanos::from_secs(10), "a look that takes 20 ms");
+        family.spare(Nanos::from_secs(1), now);
+        assert_eq!(family.due(), now + PAUSES.1);
+        let mut family = Family::new(true, Nanos::ZERO);
+        family.spare(Nanos::from_millis(2), Nanos::ZERO);
+        assert_eq!(family.due(), Nanos::from_secs(1), "a look that takes 2 ms");
     }
 }
