@@ -1,6 +1,8 @@
 //! Processes with two spinning threads each, as a pool of workers. Arguments: how many; `tied` if
 //! the first two share memory. Each writes its number to a file w0, w1, …, and ends with `stop`.
 
+#![allow(clippy::unwrap_used)]
+
 use std::fs::{self, OpenOptions};
 use std::path::Path;
 use std::process::{Child, Command};
@@ -47,7 +49,11 @@ fn work(number: &str, memory: &str) {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..2 {
-            scope.spawn(|| while !over.load(Ordering::Relaxed) {});
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop()
+                }
+            });
         }
         fs::write(format!("w{number}"), format!("{}\n", std::process::id())).unwrap();
         while !Path::new("stop").exists() {
