@@ -32,6 +32,8 @@ use cosched_core::ProgramId;
 pub use controllers::EnableError;
 pub(crate) use controllers::{LEAF, PASSED_ON, enable_controller, leaf_below};
 pub(crate) use cpuset::bind_to;
+#[cfg(test)]
+pub(crate) use dir::MOST_GROUPS;
 pub use dir::{Dir, PROBE, Version};
 pub use find::{Hierarchies, Hierarchy};
 pub use freeze::FreezeSwitch;

@@ -9,6 +9,8 @@ use crate::kernel::files::{self, FileError};
 pub const PROBE: &str = "cosched-probe-";
 
 const PROCS: &str = "cgroup.procs";
+/// How many cgroups below one are looked through for threads.
+pub(crate) const MOST_GROUPS: usize = 64;
 
 /// Which generation of the interface a cgroup belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -120,6 +122,19 @@ impl Dir {
         list.lines().filter_map(|line| line.parse().ok()).collect()
     }
 
+    /// The threads in the cgroup and below it, and whether these are all: a program may have made
+    /// any number of groups.
+    pub(crate) fn threads_below(&self) -> (Vec<i32>, bool) {
+        let (mut found, mut groups) = (Vec::new(), vec![self.clone()]);
+        for _ in 0..MOST_GROUPS {
+            let Some(group) = groups.pop() else { break };
+            found.extend(group.threads());
+            // One that is gone has none.
+            groups.extend(group.children().unwrap_or_default());
+        }
+        (found, groups.is_empty())
+    }
+
     /// The processes in the cgroup and everywhere below it, ascending.
     pub(crate) fn procs_recursive(&self) -> Result<Vec<i32>, FileError> {
         let mut pids = self.procs()?;
@@ -229,5 +244,16 @@ mod tests {
         assert_eq!(scratch.dir().procs().unwrap(), [pid]);
         let busy = scratch.dir().remove().unwrap_err();
         assert_eq!(busy.errno(), Some(libc::EBUSY));
+    }
+
+    #[test]
+    fn threads_started_in_a_programs_own_groups_are_found() {
+        let root = tempfile::tempdir().unwrap();
+        let inner = root.path().join("own/inner");
+        std::fs::create_dir_all(&inner).unwrap();
+        std::fs::write(root.path().join("tasks"), "1\n2\n").unwrap();
+        std::fs::write(inner.join("tasks"), "3\n").unwrap();
+        let dir = Dir::new(root.path(), Version::V1);
+        assert_eq!((dir.threads(), dir.threads_below()), (vec![1, 2], (vec![1, 2, 3], true)));
     }
 }

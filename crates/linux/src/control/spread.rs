@@ -53,9 +53,6 @@ const BIRTH: Duration = Duration::from_millis(1);
 /// The most generations of threads that are followed from a thread to those that it starts.
 const MOST_GENERATIONS: usize = 8;
 
-/// How many cgroups of a program are looked through for threads that it has started.
-const MOST_GROUPS: usize = 64;
-
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SpreadCandidate<'a> {
     pub(crate) program: ProgramId,
@@ -175,7 +172,7 @@ impl Spread {
             let mut last = proc.last_pid();
             settled &= give_back_to_newborn(known, &of_it, give_back, || {
                 std::thread::sleep(BIRTH);
-                let (mut newborn, is_all) = threads_below(dir);
+                let (mut newborn, is_all) = dir.threads_below();
                 newborn.retain(|tid| is_between(*tid, first, last));
                 last = proc.last_pid();
                 (newborn, is_all)
@@ -277,19 +274,6 @@ fn give_back(tid: i32, one: &Move) -> RestoreResult {
 
 fn unless_gone(result: Result<(), AffinityError>) -> bool {
     matches!(result, Ok(()) | Err(AffinityError::Gone(_)))
-}
-
-/// The threads in a program's cgroup and in its own groups below, and whether these are all: a
-/// program may have made any number of groups.
-fn threads_below(dir: &Dir) -> (Vec<i32>, bool) {
-    let (mut found, mut groups) = (Vec::new(), vec![dir.clone()]);
-    for _ in 0..MOST_GROUPS {
-        let Some(group) = groups.pop() else { break };
-        found.extend(group.threads());
-        // One that is gone has none.
-        groups.extend(group.children().unwrap_or_default());
-    }
-    (found, groups.is_empty())
 }
 
 /// Which threads move, and where to: to none of the CPUs that are `used` up.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::cgroup::MOST_GROUPS;
 use crate::cgroup::Version;
 
 const P: ProgramId = ProgramId::first(0);
@@ -23,17 +24,6 @@ fn moved(at: &[usize], cpus: usize, mask: impl Fn(i32) -> &'static str) -> Vec<(
 }
 
 #[test]
-fn threads_started_in_a_programs_own_groups_are_found() {
-    let root = tempfile::tempdir().unwrap();
-    let inner = root.path().join("own/inner");
-    std::fs::create_dir_all(&inner).unwrap();
-    std::fs::write(root.path().join("tasks"), "1\n2\n").unwrap();
-    std::fs::write(inner.join("tasks"), "3\n").unwrap();
-    let dir = Dir::new(root.path(), Version::V1);
-    assert_eq!((dir.threads(), threads_below(&dir)), (vec![1, 2], (vec![1, 2, 3], true)));
-}
-
-#[test]
 fn threads_in_too_many_groups_of_a_program_are_not_known() {
     let root = tempfile::tempdir().unwrap();
     let dir = Dir::new(root.path(), Version::V1);
@@ -43,7 +33,7 @@ fn threads_in_too_many_groups_of_a_program_are_not_known() {
         let thread = Process { pid: 1, start_time: 0 };
         let one = Move { program: P, thread, found, set };
         let none = |_: i32, _: &Move| RestoreResult::NotNeeded;
-        give_back_to_newborn(&[1], &[&one], none, || threads_below(&dir))
+        give_back_to_newborn(&[1], &[&one], none, || dir.threads_below())
     };
     // Together with the group of the program itself.
     (1..MOST_GROUPS).for_each(group);

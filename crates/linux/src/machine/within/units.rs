@@ -18,8 +18,6 @@ use crate::process::tree::Process;
 const MOST_LOOKS: usize = 32;
 /// The most units of a program, which each get as small a part of its budget for real-time threads.
 pub(super) const MOST_UNITS: usize = 32;
-/// The most groups below that of a unit that are looked through: its processes may make some.
-const MOST_GROUPS: usize = 16;
 /// How often the processes of a program are moved until none is left to move.
 const MOST_MOVES: usize = 20;
 
@@ -90,16 +88,10 @@ impl ProcessUnit {
 
     /// Whether a thread of it is on a CPU, or waits for one.
     pub(super) fn wants_cpu(&self, proc: &Proc) -> bool {
-        let mut threads = self.dir.threads();
-        let mut groups = self.dir.children().unwrap_or_default();
-        for _ in 0..MOST_GROUPS {
-            let Some(group) = groups.pop() else { break };
-            threads.extend(group.threads());
-            groups.extend(group.children().unwrap_or_default());
-        }
+        let (threads, is_all) = self.dir.threads_below();
         let is_running = |tid: &i32| runs(proc, *tid, *tid);
         // Where not all are looked at, one of the others may.
-        threads.len() > MOST_LOOKS || !groups.is_empty() || threads.iter().any(is_running)
+        threads.len() > MOST_LOOKS || !is_all || threads.iter().any(is_running)
     }
 }
 
