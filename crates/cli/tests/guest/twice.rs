@@ -5,6 +5,9 @@
 //! therefore print their results: when each quantum began and ended (nanoseconds), and how often
 //! each program was switched. What must hold for every order of events is asserted.
 
+use std::iter::once;
+use std::ops::Range;
+
 use cosched_core::{Aspect, Refusal};
 use cosched_results::result::DeviationResult;
 
@@ -45,6 +48,14 @@ fn out_of_turn(turns: &str) -> Option<(&str, &str)> {
     None
 }
 
+/// The longest time without a deviation.
+fn longest_calm(deviations: &[DeviationResult], end: f64) -> Range<f64> {
+    let late = || deviations.iter().map(|deviation| deviation.at_seconds);
+    let calms = once(0.0).chain(late()).zip(late().chain(once(end)));
+    let longest = calms.max_by(|one, other| (one.1 - one.0).total_cmp(&(other.1 - other.0)));
+    longest.map_or(0.0..end, |(begin, end)| begin..end)
+}
+
 #[test]
 fn what_is_out_of_turn() {
     for (turns, expected) in [
@@ -68,19 +79,22 @@ fn three_gangs_take_turns_in_a_reproducible_order() {
     let tables = ["a", "b", "c"].map(|name| program(name, "threads = 8", WORK));
     let ended = place.run(&tables, &format!("--policy gang --quantum {QUANTUM}")).ended().with(0);
     let result = ended.result();
-    // On such a slow machine, a program may not stop in time while it starts.
-    let stops = |deviation: &DeviationResult| {
-        (deviation.what, deviation.why) == (Aspect::Frozen, Refusal::TimedOut)
+    // On such a slow machine, a program may not stop in time now and then, nor another one get its
+    // turn in time.
+    let is_late = |deviation: &DeviationResult| {
+        deviation.what == Aspect::Frozen
+            && matches!(deviation.why, Refusal::TimedOut | Refusal::FrozenTooLong)
     };
-    assert!(result.deviations.iter().all(stops), "{:?}", result.deviations);
-    let calm = result.deviations.last().map_or(0.0, |deviation| deviation.at_seconds);
+    assert!(result.deviations.iter().all(is_late), "{:?}", result.deviations);
+    let calm = longest_calm(&result.deviations, result.total_seconds);
     let mut turns: Vec<(f64, &str)> = Vec::new();
     for program in &result.programs {
         assert_eq!(program.exit_status, Some(0));
         turns.extend(program.timeline.iter().map(|span| (span.0, program.name.as_str())));
     }
     turns.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let turns: String = turns.iter().filter(|(at, _)| *at >= calm).map(|(_, name)| *name).collect();
+    let turns: String =
+        turns.iter().filter(|(at, _)| calm.contains(at)).map(|(_, name)| *name).collect();
     let begins = everybody_had_one(&turns).unwrap_or_else(|| panic!("{turns}"));
     assert!(turns.len() >= begins + 6, "{turns}");
     assert_eq!(out_of_turn(&turns[begins..]), None, "{turns}");
