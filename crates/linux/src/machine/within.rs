@@ -38,7 +38,7 @@ use super::{Linux, Origin};
 use crate::process::tree::Process;
 use crate::safety::undo::LogError;
 use family::Family;
-use units::{several_run, tied};
+use units::{loose, several_run, tied};
 
 impl Linux {
     /// Notes a program that has begun and takes turns by weight.
@@ -118,9 +118,9 @@ impl Linux {
         }
         let sure = family.saw(busy, now);
         family.spare(self.clock.now().since(began), now);
-        let loose = home.procs().unwrap_or_default();
+        let pids = loose(home);
         let loose: Vec<Process> =
-            sure.into_iter().filter(|process| loose.binary_search(&process.pid).is_ok()).collect();
+            sure.into_iter().filter(|process| pids.binary_search(&process.pid).is_ok()).collect();
         if loose.is_empty() || family.units.is_empty() && threads <= self.cpus.len() {
             return false;
         }

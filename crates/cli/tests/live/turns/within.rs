@@ -27,7 +27,12 @@ fn many() -> usize {
 
 /// The workers' processes, once all have begun.
 fn workers(place: &Place, count: usize) -> Vec<Process> {
-    let number = |i| place.read(&format!("w{i}")).trim().parse::<i32>().ok();
+    workers_in(place, ".", count)
+}
+
+/// The same of workers that began in a folder of the place.
+fn workers_in(place: &Place, folder: &str, count: usize) -> Vec<Process> {
+    let number = |i| place.read(&format!("{folder}/w{i}")).trim().parse::<i32>().ok();
     eventually("the workers", || (0..count).all(|i| number(i).is_some()));
     let programs = place.marked().programs();
     let process = |pid| programs.iter().copied().find(|process| process.pid == pid);
@@ -69,6 +74,26 @@ fn workers_with_several_threads_take_turns() {
     place.write("stop", "");
     let ended = cosched.ended().saying(&["several threads each", "they take turns"]);
     place.nothing_is_left_of(&ended);
+}
+
+#[test]
+fn workers_that_begin_later_take_turns_too() {
+    let Some(place) = place() else { return };
+    let (pool, count) = (place.example("pool").display().to_string(), many());
+    std::fs::create_dir(place.path("later")).unwrap();
+    let script = format!(
+        "{pool} {count} free & until [ -e more ]; do sleep 0.01; done; (cd later && {pool} 2 free)"
+    );
+    let cosched = place.run(&[program("a", "threads = 2", &format!("{script}; wait"))], "");
+    let mut workers = workers(&place, count);
+    turns_go_round(&workers);
+    place.write("more", "");
+    workers.extend(workers_in(&place, "later", 2));
+    eventually("a group for each", || units(&workers).is_some_and(|all| all.len() == count + 2));
+    turns_go_round(&workers);
+    place.write("stop", "");
+    place.write("later/stop", "");
+    place.nothing_is_left_of(&cosched.ended().with(0));
 }
 
 #[test]

@@ -95,6 +95,16 @@ impl ProcessUnit {
     }
 }
 
+/// The processes of a program's group that are in no unit, in order of their numbers.
+pub(super) fn loose(home: &Dir) -> Vec<i32> {
+    let mut pids = home.procs().unwrap_or_default();
+    if home.version() == Version::V2 {
+        pids.extend(home.child(REST).procs().unwrap_or_default());
+    }
+    pids.sort_unstable();
+    pids
+}
+
 /// Whether at least two threads of a process are on a CPU, or wait for one.
 pub(super) fn several_run(process: Process, proc: &Proc) -> bool {
     let threads = proc.threads(process.pid).unwrap_or_default();
