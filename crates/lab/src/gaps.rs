@@ -242,6 +242,7 @@ fn config(
         cpus: session.usable.cpus,
         wishes: Wishes { freezer: Some(backend), pinning: None, ..Wishes::default() },
         turns: true,
+        units: false,
         sessions: true,
         count: None,
         spin_loops: None,

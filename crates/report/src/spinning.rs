@@ -10,7 +10,7 @@ const NOTEWORTHY: f64 = 0.1;
 /// Fewer samples than this are no base for a share.
 const ENOUGH: u64 = 50;
 
-fn noteworthy(program: &ProgramResult) -> Option<&Spinning> {
+pub(crate) fn noteworthy(program: &ProgramResult) -> Option<&Spinning> {
     let spinning = program.spinning.as_ref()?;
     (spinning.share >= NOTEWORTHY && spinning.samples >= ENOUGH).then_some(spinning)
 }
@@ -34,6 +34,15 @@ pub(crate) fn in_words(program: &ProgramResult) -> Option<String> {
          their CPUs while they waited.",
         percent(*share),
         words::list(&places.collect::<Vec<_>>()),
+    ))
+}
+
+/// Says which programs spin, if any do.
+pub(crate) fn sentence(run: &RunResult) -> Option<String> {
+    Some(format!(
+        "At least so much of their CPU time outside the kernel went to spin loops, in which \
+         threads keep their CPUs while they wait: {}.",
+        named(run)?
     ))
 }
 

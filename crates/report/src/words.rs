@@ -90,7 +90,7 @@ pub fn effect(aspect: Aspect) -> &'static str {
 /// Why a deviation happened; the words follow those of [`effect`].
 pub fn cause(why: Refusal) -> &'static str {
     match why {
-        Refusal::TimedOut => "because the kernel did not confirm the pause in time",
+        Refusal::TimedOut => "because pausing it took too long",
         Refusal::FrozenTooLong => {
             "because it had been paused for as long as --max-frozen allows, or less for tests"
         }

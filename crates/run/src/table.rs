@@ -359,8 +359,8 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "3 times a program ran outside its turn because the kernel did not confirm the \
-                 pause in time (cg 2 times, solver 1 time).",
+                "3 times a program ran outside its turn because pausing it took too long \
+                 (cg 2 times, solver 1 time).",
                 "Once a program ran outside its turn because it listens on a socket (solver).",
             ]
         );

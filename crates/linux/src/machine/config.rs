@@ -30,6 +30,9 @@ pub struct Config {
     pub wishes: Wishes,
     /// Whether programs take turns. If so, reasons that forbid freezing them are looked for.
     pub turns: bool,
+    /// Whether to look for several processes of a program that compute with several threads each.
+    /// They take turns, or the user is told how they could.
+    pub units: bool,
     /// Whether every program gets a session of its own instead of cosched's, provided that the
     /// kernel shares CPUs by session here. cosched is then on time, however many threads they have.
     pub sessions: bool,

@@ -424,7 +424,10 @@ impl Linux {
             .map(|(id, watched)| (*id, watched.all_dependencies()))
             .unzip();
         let groups = dependencies::groups(&all);
-        for (id, group) in ids.iter().zip(&groups) {
+        let without_locks: Vec<Dependencies> =
+            self.inspector.watched.values().map(|watched| watched.dependencies.clone()).collect();
+        let without_locks = dependencies::groups(&without_locks);
+        for ((id, group), unlocked) in ids.iter().zip(&groups).zip(without_locks) {
             let slot = usize::from(id.slot);
             // A group is named after its first member, so that a name never passes to other
             // programs.
@@ -436,11 +439,11 @@ impl Linux {
             }
             self.inspector.groups[slot] = group;
             if group.is_some() {
-                self.note(
-                    *id,
-                    "shares pipes, sockets, memory or a file lock with another program: they run \
-                     together",
-                );
+                let what = match unlocked.is_some() {
+                    true => "shares pipes, sockets or memory with another program",
+                    false => "and another program use the same file lock",
+                };
+                self.note(*id, format!("{what}: they run together"));
             }
             // A program that shares nothing any more is a group of its own.
             self.tell(Happening::Grouped(*id, group.unwrap_or(GroupId(id.slot))));

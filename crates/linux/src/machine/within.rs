@@ -22,7 +22,7 @@
 //!
 //! Only programs that take turns by weight have such units: they have a group that is known to be
 //! theirs. Nothing has to be written to the undo log, since a run's group is removed with all that
-//! is below.
+//! is below. Of others, the user is told what would help.
 
 pub(super) mod families;
 mod family;
@@ -41,12 +41,17 @@ use family::Family;
 use units::{loose, several_run, tied};
 
 impl Linux {
-    /// Notes a program that has begun and takes turns by weight.
+    /// Notes a program that has begun, and has units or could have some.
     pub(super) fn expect_units(&mut self, live: &Live) {
-        let has_units = self.run_cgroups.is_by_weight()
-            && self.job(live.id).origin == Origin::Started
-            && live.share_dir().is_some();
-        if has_units && live.turn.is_some() {
+        let origin = self.job(live.id).origin;
+        let is_looked_at = match self.run_cgroups.is_by_weight() {
+            true => origin == Origin::Started && live.share_dir().is_some() && live.turn.is_some(),
+            // Where weights were asked for, it is known that there are none.
+            false => {
+                !matches!(origin, Origin::Running(_)) && self.run_cgroups.no_weights().is_none()
+            }
+        };
+        if is_looked_at && self.config.units {
             let now = self.clock.now();
             let family = Family::new(live.turn != Some(Turn::Filler), now);
             self.within.next = self.within.next.min(family.due());
@@ -76,14 +81,7 @@ impl Linux {
                 continue;
             }
             if family.is_look_due(now) && self.look_for_units(*id, family, now) {
-                let (units, cpus) = (family.units.len(), count(self.cpus.len(), "CPU", "CPUs"));
-                self.note(
-                    *id,
-                    format!(
-                        "has {units} processes, or groups of them, with several threads each that \
-                         compute, more than {cpus} can run at once: they take turns"
-                    ),
-                );
+                self.tell_of_units(*id);
             }
             passed_on |= family.pass_on(now, &self.proc);
         }
@@ -97,14 +95,28 @@ impl Linux {
         Ok(())
     }
 
-    /// Looks which processes of a program compute with several threads, and makes units of them.
-    /// Returns whether these are the program's first.
-    fn look_for_units(&mut self, id: ProgramId, family: &mut Family, now: Nanos) -> bool {
-        let Some((live, home)) =
-            self.live.get(&id).and_then(|live| Some((live, live.share_dir()?)))
-        else {
-            return false;
+    fn tell_of_units(&self, id: ProgramId) {
+        let cpus = count(self.cpus.len(), "CPU", "CPUs");
+        let remedy = match self.run_cgroups.is_by_weight() {
+            true => "they take turns",
+            false => {
+                "under `cosched run --policy turns`, where programs have CPU cgroups, they take \
+                 turns"
+            }
         };
+        self.note(
+            id,
+            format!(
+                "runs several processes with several threads each, more than {cpus} can run at \
+                 once: {remedy}"
+            ),
+        );
+    }
+
+    /// Looks which processes of a program compute with several threads, and makes units of them, if
+    /// it takes turns by weight. Returns whether these are the program's first.
+    fn look_for_units(&mut self, id: ProgramId, family: &mut Family, now: Nanos) -> bool {
+        let Some(live) = self.live.get(&id) else { return false };
         let (mut busy, mut threads) = (BTreeMap::new(), 0);
         let began = self.clock.now();
         for process in live.tree.members(&self.proc) {
@@ -118,6 +130,10 @@ impl Linux {
         }
         let sure = family.saw(busy, now);
         family.spare(self.clock.now().since(began), now);
+        let home = live.share_dir().filter(|_| self.run_cgroups.is_by_weight());
+        let Some(home) = home else {
+            return sure.len() > 1 && threads > self.cpus.len() && family.is_first_told();
+        };
         let pids = loose(home);
         let loose: Vec<Process> =
             sure.into_iter().filter(|process| pids.binary_search(&process.pid).is_ok()).collect();

@@ -40,6 +40,7 @@ pub(crate) fn machine(folder: &Path, job: Job, count: Option<Events>) -> Linux {
             ..Wishes::default()
         },
         turns: true,
+        units: false,
         sessions: true,
         count,
         spin_loops: None,

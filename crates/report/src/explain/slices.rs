@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::story::ProgramStory;
 use crate::history::{nanos, reasons_about};
-use crate::{treatment, words};
+use crate::{spinning, treatment, words};
 
 /// Of many slices or trials, the sentences have this many first ones and this many last ones.
 const SHOWN: usize = 6;
@@ -118,7 +118,9 @@ pub fn why_unset(result: &RunResult, slot: usize) -> Option<&'static str> {
         1.0 - choice.lock_contention.max(choice.miss_ratio.unwrap_or_default())
     };
     let hardly_waits = choices(result, slot).iter().all(|choice| factor(choice) > NOTHING_TO_WIN);
+    let spins = spinning::noteworthy(&result.programs[slot]).is_some();
     Some(match recalled(result, slot) {
+        _ if hardly_waits && spins => "threads that wait in spin loops gain nothing from it",
         _ if hardly_waits => "threads that hardly wait for locks or memory gain nothing from it",
         Some(_) => "no other way to schedule threads helped in earlier trials",
         None => "no other way to schedule threads was tried",

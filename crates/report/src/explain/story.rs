@@ -197,6 +197,8 @@ fn sentences(history: &History<'_>) -> Vec<String> {
     lines.extend(slices::unset(result));
     lines.extend(molding::sentences([result]));
     lines.extend(spread::sentence(result));
+    lines.extend(processes::sentence(result));
+    lines.extend(spinning::sentence(result));
     lines.extend(quanta(history));
     lines.extend(silence::sentences([result]));
     let last = result.programs.iter().filter_map(|program| {

@@ -188,8 +188,8 @@ fn a_program_outside_its_turn_has_the_cause() {
     assert_eq!(
         sentence(220, B),
         "b runs on any CPU (from 0.102 s to 0.260 s): it should wait, as decided at 0.200 s; it \
-         is another program's turn (it is in gang 2). But it ran outside its turn because the \
-         kernel did not confirm the pause in time."
+         is another program's turn (it is in gang 2). But it ran outside its turn because \
+         pausing it took too long."
     );
     assert!(sentence(275, B).starts_with("b is stopped by another process (from 0.270 s"));
     let in_json = Moment::of(&run(), ms(275), Some(B)).programs[0].state;
@@ -255,7 +255,7 @@ fn a_programs_story_has_turns_waits_reasons_and_co_runners() {
             "While it ran, c (181 ms) and a (47 ms) also ran: interference is slowdown by such \
              programs.",
             "Once it did not run in its turn because another process stopped it.",
-            "Once it ran outside its turn because the kernel did not confirm the pause in time.",
+            "Once it ran outside its turn because pausing it took too long.",
         ]
     );
     assert_eq!(story.programs[0].longest_wait.map(|wait| wait.seconds), Some(0.102));

@@ -166,7 +166,7 @@ fn deviations_stand_on_the_programs_track() {
     let b = &tracks["cosched: programs/b"];
     let late = b.iter().find(|event| event.at == 210).unwrap();
     assert_eq!((late.kind, late.name.as_str()), (3, "ran outside its turn"));
-    assert_eq!(late.notes["why"], "because the kernel did not confirm the pause in time");
+    assert_eq!(late.notes["why"], "because pausing it took too long");
 }
 
 #[test]

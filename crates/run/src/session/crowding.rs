@@ -49,11 +49,19 @@ fn message(programs: &[(&str, Count)], all: &CpuSet, usable: &Usable) -> Option<
         Count::Told(threads) if usize::from(*threads) > cpus => Some((name.to_string(), *threads)),
         _ => None,
     };
-    if let Some((name, threads)) = programs.iter().find_map(told) {
+    let told: Vec<(String, u16)> = programs.iter().filter_map(told).collect();
+    if let [(name, threads), more @ ..] = &told[..] {
+        let (names, verb, them) = match more {
+            [] => (name.clone(), "is", "it"),
+            [_] => (format!("{name} and another program"), "are", "them"),
+            _ => (format!("{name} and {} other programs", more.len()), "are", "them"),
+        };
+        let up_to = if more.iter().all(|(_, other)| other == threads) { "" } else { "up to " };
+        let threads = told.iter().map(|(_, threads)| threads).max().unwrap_or(threads);
         return Some(format!(
-            "{name} is told to start {threads} threads, but {may_use}: the others only wait. Give \
-             it {cpus}: `threads = {cpus}` in a jobs file, `--threads {cpus}` of `cosched run`, or \
-             OMP_NUM_THREADS={cpus}"
+            "{names} {verb} told to start {up_to}{threads} threads, but {may_use}: their threads \
+             wait for a CPU in turn. Give {them} {cpus}: `threads = {cpus}` in a jobs file, \
+             `--threads {cpus}` of `cosched run`, or OMP_NUM_THREADS={cpus}"
         ));
     }
     // A mask or a cpuset is what programs count; a quota they do not see.
@@ -95,6 +103,10 @@ mod tests {
                 .unwrap();
         assert!(said.starts_with("b is told to start 64 threads, but"), "{said}");
         assert!(said.contains("may use 4 CPUs:") && said.contains("`--threads 4` of"), "{said}");
+        let more = [("a", Count::Told(64)), ("b", Count::Told(8)), ("c", Count::Told(5))];
+        let said = message(&more, &CpuSet::first(4), &four).unwrap();
+        let expected = "a and 2 other programs are told to start up to 64 threads, but";
+        assert!(said.starts_with(expected), "{said}");
         let enough = [("a", Count::Told(4)), ("b", Count::OfCpus)];
         assert_eq!(message(&enough, &CpuSet::first(4), &four), None);
     }

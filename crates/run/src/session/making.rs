@@ -231,6 +231,7 @@ impl Session {
             cpus: self.usable.cpus,
             wishes: wishes(request),
             turns: request.kind.makes_gangs(),
+            units: request.kind.makes_gangs() || request.kind.measures(),
             // In a co-run, CPUs are to be shared as they would be without cosched.
             sessions: request.kind.insists_on_gangs(),
             count: request.count.then_some(Events::HARDWARE),

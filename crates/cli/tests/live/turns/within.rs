@@ -135,3 +135,16 @@ fn a_stopped_cosched_leaves_no_worker_idle() {
     place.write("stop", "");
     place.nothing_is_left_of(&cosched.ended().with(0));
 }
+
+#[test]
+fn a_user_is_told_where_workers_take_no_turns() {
+    let place = Place::new();
+    let pool = place.example("pool").display().to_string();
+    let table = program("a", "threads = 2", &format!("exec {pool} {} free", many()));
+    let cosched = place.run(&[table], "--policy gang");
+    let workers = workers(&place, many());
+    eventually("the hint", || cosched.said().contains("`cosched run --policy turns`"));
+    assert!(units(&workers).is_none(), "they have no groups");
+    place.write("stop", "");
+    place.nothing_is_left_of(&cosched.ended().with(0));
+}

@@ -36,6 +36,8 @@ pub(crate) struct Family {
     looked_at: Nanos,
     /// The processes that were made units, or of which it is known that they are none.
     known: BTreeSet<Process>,
+    /// Whether the user was told that it could have units.
+    is_told: bool,
     look_at: Nanos,
     pause: Nanos,
     /// When the unit in turn is checked next.
@@ -74,6 +76,7 @@ impl Family {
             busy: BTreeMap::new(),
             looked_at: now,
             known: BTreeSet::new(),
+            is_told: false,
             look_at: now + PAUSES.0,
             pause: PAUSES.0,
             check_at: Nanos::NEVER,
@@ -130,6 +133,11 @@ impl Family {
         (self.looked_at, self.look_at) = (now, now + self.pause);
         self.busy = busy;
         sure
+    }
+
+    /// Whether it was not told before that it could have units.
+    pub(super) fn is_first_told(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_told, true)
     }
 
     /// A look has taken so long. That may be because cosched got no CPU.
