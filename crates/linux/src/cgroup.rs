@@ -39,7 +39,7 @@ pub use find::{Hierarchies, Hierarchy};
 pub use freeze::FreezeSwitch;
 pub use mark::Mark;
 pub(crate) use real_time::{grant_real_time, real_time_budget, share_real_time};
-pub(crate) use weight::{WeightSwitch, can_be_idle, even_out, weigh_as_threads};
+pub(crate) use weight::{Weight, WeightSwitch, can_be_idle, even_out, weigh_as_threads};
 
 /// The start of the name of a run's cgroup; the number of its cosched follows.
 pub const RUN: &str = "cosched-";

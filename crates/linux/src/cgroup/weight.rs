@@ -1,4 +1,4 @@
-//! Weighing a cgroup: whether its program has its turn, or runs as backfill.
+//! Weighing a cgroup: whether what is in it has its turn, or runs as backfill.
 //!
 //! Among the groups below one parent, the kernel shares a CPU by weight. A group that is *idle*
 //! (Linux 5.15 and later) counts for almost nothing, and is preempted at once when a thread of
@@ -9,9 +9,9 @@
 //! |---|---|---|
 //! | backfill | `cpu.idle`: `1` | `cpu.idle`: `1` |
 //! | in turn | `cpu.idle`: `0`, `cpu.weight`: `10000` | `cpu.idle`: `0`, `cpu.shares`: `262144` |
-//! | neither | `cpu.idle`: `0`, `cpu.weight`: `100` | `cpu.idle`: `0`, `cpu.shares`: `1024` |
+//! | like n others | `cpu.idle`: `0`, `cpu.weight`: n x `100` | `cpu.idle`: `0`, `cpu.shares`: n x `1024` |
 //!
-//! The weight in turn is the kernel's greatest. Seven idle groups take 2.7 % of each CPU from a
+//! With n = 1, a group has the default weight. In version 1 it then counts as one thread. The weight in turn is the kernel's greatest. Seven idle groups take 2.7 % of each CPU from a
 //! group of the default weight, since each counts for at least 2 of 1024 on each CPU; a program
 //! that waits at barriers loses 7 % by it. Writing `cpu.idle` resets the weight, so the weight is
 //! written last.
@@ -27,6 +27,42 @@ use crate::kernel::files::FileError;
 
 const IDLE: &str = "cpu.idle";
 
+/// How a cgroup compares with what is beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Weight {
+    /// It has its turn.
+    InTurn,
+    /// It runs as backfill.
+    Backfill,
+    /// It counts as so many groups of the default weight.
+    Times(u32),
+}
+
+impl From<Option<Turn>> for Weight {
+    fn from(turn: Option<Turn>) -> Weight {
+        match turn {
+            Some(Turn::InTurn) => Weight::InTurn,
+            Some(Turn::Filler) => Weight::Backfill,
+            None => Weight::Times(1),
+        }
+    }
+}
+
+impl Weight {
+    /// What is written for it, within what the kernel allows.
+    fn text(self, version: Version) -> String {
+        let (default, greatest) = match version {
+            Version::V2 => (100, 10_000),
+            Version::V1 => (1024, 262_144),
+        };
+        match self {
+            Weight::Times(times) => times.saturating_mul(default).clamp(default, greatest),
+            Weight::InTurn | Weight::Backfill => greatest,
+        }
+        .to_string()
+    }
+}
+
 /// The opened weight files of one cgroup. Dropping it changes nothing.
 #[derive(Debug)]
 pub(crate) struct WeightSwitch {
@@ -34,7 +70,7 @@ pub(crate) struct WeightSwitch {
     idle: File,
     weight: File,
     /// What was written last; `None`: not known.
-    written: Option<Option<Turn>>,
+    written: Option<Weight>,
 }
 
 impl WeightSwitch {
@@ -45,24 +81,25 @@ impl WeightSwitch {
         Ok(WeightSwitch { version, idle, weight, written: None })
     }
 
-    /// Sets the weight by the program's turn; `None`: the default weight, with which every cgroup
-    /// begins.
-    pub(crate) fn set(&mut self, turn: Option<Turn>) -> Result<(), Errno> {
-        let before = self.written.replace(turn);
-        if before == Some(turn) {
+    /// Sets the weight: of a program, by its turn; without one, it is the default weight, with
+    /// which every cgroup begins.
+    pub(crate) fn set(&mut self, weight: impl Into<Weight>) -> Result<(), Errno> {
+        let weight = weight.into();
+        // If a write fails, the weight is not known.
+        let before = self.written.take();
+        if before == Some(weight) {
+            self.written = before;
             return Ok(());
         }
-        // If a write fails, the weight is not known.
-        self.written = None;
-        if turn == Some(Turn::Filler) {
+        if weight == Weight::Backfill {
             write(&self.idle, "1")?;
         } else {
-            if matches!(before, None | Some(Some(Turn::Filler))) {
+            if matches!(before, None | Some(Weight::Backfill)) {
                 write(&self.idle, "0")?;
             }
-            write(&self.weight, weight(self.version, turn))?;
+            write(&self.weight, &weight.text(self.version))?;
         }
-        self.written = Some(turn);
+        self.written = Some(weight);
         Ok(())
     }
 
@@ -78,7 +115,7 @@ pub(crate) fn even_out(dir: &Dir) -> Result<(), FileError> {
         return Ok(());
     }
     dir.write(IDLE, "0")?;
-    dir.write(weight_file(dir.version()), weight(dir.version(), None))
+    dir.write(weight_file(dir.version()), &Weight::Times(1).text(dir.version()))
 }
 
 /// Gives the cgroup of a run, which contains its programs, the weight of one ordinary thread on
@@ -100,15 +137,6 @@ fn weight_file(version: Version) -> &'static str {
     match version {
         Version::V2 => "cpu.weight",
         Version::V1 => "cpu.shares",
-    }
-}
-
-fn weight(version: Version, turn: Option<Turn>) -> &'static str {
-    match (version, turn) {
-        (Version::V2, Some(_)) => "10000",
-        (Version::V2, None) => "100",
-        (Version::V1, Some(_)) => "262144",
-        (Version::V1, None) => "1024",
     }
 }
 
@@ -138,16 +166,19 @@ mod tests {
     #[test]
     fn each_part_has_its_weight() {
         let cases = [
-            (Version::V1, Some(Turn::InTurn), ("0", "262144")),
-            (Version::V1, None, ("0", "1024")),
-            (Version::V2, Some(Turn::InTurn), ("0", "10000")),
-            (Version::V2, None, ("0", "100")),
-            (Version::V2, Some(Turn::Filler), ("1", "")),
+            (Version::V1, Weight::InTurn, ("0", "262144")),
+            (Version::V1, None.into(), ("0", "1024")),
+            (Version::V1, Weight::Times(8), ("0", "8192")),
+            (Version::V2, Weight::InTurn, ("0", "10000")),
+            (Version::V2, None.into(), ("0", "100")),
+            (Version::V2, Weight::Times(8), ("0", "800")),
+            (Version::V2, Weight::Times(1000), ("0", "10000")),
+            (Version::V2, Weight::Backfill, ("1", "")),
         ];
-        for (version, turn, (idle, weight)) in cases {
+        for (version, weight, (idle, written)) in cases {
             let (_root, dir) = group(version);
-            WeightSwitch::open(&dir).unwrap().set(turn).unwrap();
-            assert_eq!(read(&dir), (idle.to_owned(), weight.to_owned()), "{version:?} {turn:?}");
+            WeightSwitch::open(&dir).unwrap().set(weight).unwrap();
+            assert_eq!(read(&dir), (idle.to_owned(), written.to_owned()), "{version:?} {weight:?}");
         }
     }
 
@@ -155,12 +186,12 @@ mod tests {
     fn a_weight_is_not_written_twice_until_it_is_forgotten() {
         let (root, dir) = group(Version::V1);
         let mut switch = WeightSwitch::open(&dir).unwrap();
-        switch.set(Some(Turn::Filler)).unwrap();
+        switch.set(Weight::Backfill).unwrap();
         fs::write(root.path().join(IDLE), "x").unwrap();
-        switch.set(Some(Turn::Filler)).unwrap();
+        switch.set(Weight::Backfill).unwrap();
         assert_eq!(dir.read(IDLE).unwrap(), "x");
         switch.forget();
-        switch.set(Some(Turn::Filler)).unwrap();
+        switch.set(Weight::Backfill).unwrap();
         assert_eq!(dir.read(IDLE).unwrap(), "1");
     }
 

@@ -35,10 +35,11 @@ use cosched_core::{Nanos, ProgramId, Turn};
 
 use super::program::{ExecutionState, Live};
 use super::{Linux, Origin};
+use crate::kernel::procfs::ProcState;
 use crate::process::tree::Process;
 use crate::safety::undo::LogError;
-use family::Family;
-use units::{loose, several_run, tied};
+use family::{Family, RunningThreads};
+use units::{loose, running, tied};
 
 impl Linux {
     /// Notes a program that has begun, and has units or could have some.
@@ -117,13 +118,16 @@ impl Linux {
     /// it takes turns by weight. Returns whether these are the program's first.
     fn look_for_units(&mut self, id: ProgramId, family: &mut Family, now: Nanos) -> bool {
         let Some(live) = self.live.get(&id) else { return false };
-        let (mut busy, mut threads) = (BTreeMap::new(), 0);
+        let (mut busy, mut threads, mut all) = (BTreeMap::new(), 0, Vec::new());
         let began = self.clock.now();
         for process in live.tree.members(&self.proc) {
-            let Some(stat) = process.look(&self.proc).filter(|stat| stat.threads > 1) else {
-                continue;
+            let Some(stat) = process.look(&self.proc) else { continue };
+            let running = match stat.threads {
+                1 => u32::from(stat.state == ProcState::Running),
+                _ => running(process, &self.proc),
             };
-            if several_run(process, &self.proc) {
+            all.push((process.pid, running));
+            if running > 1 {
                 threads += stat.threads as usize;
                 busy.insert(process, self.proc.reads_and_writes(process.pid));
             }
@@ -135,13 +139,16 @@ impl Linux {
             return sure.len() > 1 && threads > self.cpus.len() && family.is_first_told();
         };
         let pids = loose(home);
-        let loose: Vec<Process> =
+        let loose_ones: Vec<Process> =
             sure.into_iter().filter(|process| pids.binary_search(&process.pid).is_ok()).collect();
-        if loose.is_empty() || family.units.is_empty() && threads <= self.cpus.len() {
-            return false;
+        let may_join = !family.units.is_empty() || threads > self.cpus.len();
+        let is_first = may_join && !loose_ones.is_empty() && {
+            let parts = tied(&loose_ones, &self.proc, &self.inspector.handed_out);
+            family.joins(parts, home, &mut self.within.made, now)
+        };
+        if !family.units.is_empty() {
+            family.counted(RunningThreads::of(&all, &loose(home)));
         }
-        let parts = tied(&loose, &self.proc, &self.inspector.handed_out);
-        let is_first = family.joins(parts, home, &mut self.within.made, now);
         let units = u32::try_from(family.units.len()).unwrap_or(u32::MAX);
         if units > 1 {
             let most = self.within.most.entry(id.slot).or_default();

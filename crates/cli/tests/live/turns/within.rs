@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use super::super::kills::restored;
 use super::super::support::{Cosched, Place, eventually, program};
-use super::{ORDINARY, all_is_as_before, cpus, group, has_weight, is_filler, place};
+use super::{all_is_as_before, cpus, group, is_filler, place};
 
 /// A place, and a run of a pool of so many workers in it; `None`, with a message, where there are
 /// no CPU groups.
@@ -49,10 +49,9 @@ fn units(workers: &[Process]) -> Option<BTreeSet<PathBuf>> {
 
 /// Which one has its turn while all others fill.
 fn in_turn(workers: &[Process]) -> Option<Process> {
-    let turns = workers.iter().copied().filter(|process| has_weight(*process, ORDINARY));
+    let turns = workers.iter().copied().filter(|process| !is_filler(*process));
     let turns: Vec<Process> = turns.collect();
-    let others = workers.iter().filter(|process| !turns.contains(process));
-    (turns.len() == 1 && others.copied().all(is_filler)).then(|| turns[0])
+    (turns.len() == 1).then(|| turns[0])
 }
 
 fn turns_go_round(workers: &[Process]) {
@@ -104,7 +103,7 @@ fn workers_that_share_memory_have_their_turn_together() {
         units(&workers).is_some_and(|all| all.len() == many())
             && group(workers[0]) == group(workers[1])
     });
-    eventually("their turn", || has_weight(workers[0], ORDINARY) && is_filler(workers[2]));
+    eventually("their turn", || !is_filler(workers[0]) && is_filler(workers[2]));
     place.write("stop", "");
     place.nothing_is_left_of(&cosched.ended().with(0));
 }

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use cosched_core::{Nanos, Turn};
+use cosched_core::Nanos;
 
 use super::units::{MOST_UNITS, Part, ProcessUnit};
-use crate::cgroup::Dir;
+use crate::cgroup::{Dir, Version, Weight};
 use crate::kernel::procfs::Proc;
 use crate::process::tree::Process;
 
@@ -27,10 +27,44 @@ const MOST_CALLS: f64 = 50.0;
 /// Processes that were seen busy, and how often each had read and written; `None`: not known.
 pub(super) type BusyProcesses = BTreeMap<Process, Option<u64>>;
 
+/// How many threads of a program are on a CPU, or wait for one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct RunningThreads {
+    /// In units.
+    pub(super) units: u32,
+    /// In its other processes.
+    pub(super) others: u32,
+}
+
+impl RunningThreads {
+    /// Of processes with so many running threads each, of which those with these numbers (in order)
+    /// are in no unit.
+    pub(super) fn of(processes: &[(i32, u32)], loose: &[i32]) -> RunningThreads {
+        let is_loose = |pid: &i32| loose.binary_search(pid).is_ok();
+        let sum = |of_loose: bool| {
+            let those = processes.iter().filter(|(pid, _)| is_loose(pid) == of_loose);
+            those.map(|(_, running)| running).sum()
+        };
+        RunningThreads { units: sum(false), others: sum(true) }
+    }
+
+    /// The weight of the unit in turn: all units together then get as much of the CPUs as they
+    /// would without turns, beside the other processes of the program.
+    fn weight(&self, version: Version) -> Weight {
+        match version {
+            // The group is beside the threads of the others, and counts as so many of them.
+            Version::V1 => Weight::Times(self.units),
+            // It is beside the group of the others.
+            Version::V2 => Weight::Times(self.units / self.others.max(1)),
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Family {
     /// In the order of their turns; the first has its turn.
     pub(super) units: VecDeque<ProcessUnit>,
+    threads: RunningThreads,
     /// The processes that were busy at the last look.
     busy: BusyProcesses,
     looked_at: Nanos,
@@ -73,6 +107,7 @@ impl Family {
     pub(super) fn new(has_turn: bool, now: Nanos) -> Family {
         Family {
             units: VecDeque::new(),
+            threads: RunningThreads::default(),
             busy: BTreeMap::new(),
             looked_at: now,
             known: BTreeSet::new(),
@@ -162,14 +197,14 @@ impl Family {
         }
         let is_first = self.units.is_empty();
         for part in parts {
-            match self.units.iter().position(|unit| unit.is_tied_to(&part)) {
-                Some(place) => self.units[place].add(part),
-                None if self.units.len() < MOST_UNITS => {
-                    *made += 1;
-                    // Without a group, its processes stay where they are, as without cosched.
-                    self.units.extend(ProcessUnit::make(home, *made, part).ok());
-                }
-                None => {}
+            let tied = self.units.iter().position(|unit| unit.is_tied_to(&part));
+            let place = tied.or_else(|| (self.units.len() >= MOST_UNITS).then(|| self.smallest()));
+            if let Some(place) = place {
+                self.units[place].add(part);
+            } else {
+                *made += 1;
+                // Without a group, its processes stay where they are, as without cosched.
+                self.units.extend(ProcessUnit::make(home, *made, part).ok());
             }
         }
         self.clock.begin(now);
@@ -178,11 +213,27 @@ impl Family {
         is_first && self.units.len() > 1
     }
 
+    /// The unit that has taken the fewest processes in.
+    fn smallest(&self) -> usize {
+        (0..self.units.len()).min_by_key(|place| self.units[*place].taken_in).unwrap_or(0)
+    }
+
+    /// Notes how many threads of the program run.
+    pub(super) fn counted(&mut self, threads: RunningThreads) {
+        if std::mem::replace(&mut self.threads, threads) != threads {
+            self.weigh();
+        }
+    }
+
     /// Gives each unit the weight of its part: the first has its turn.
     pub(super) fn weigh(&mut self) {
         for (place, unit) in self.units.iter_mut().enumerate() {
+            let weight = match place {
+                0 => self.threads.weight(unit.dir.version()),
+                _ => Weight::Backfill,
+            };
             // A group that cannot be weighed is gone, which shows at the next check.
-            let _ = unit.weigh((place > 0).then_some(Turn::Filler));
+            let _ = unit.weigh(weight);
         }
     }
 
@@ -195,7 +246,7 @@ impl Family {
     /// Gives all units the same weight: they take no turns any more.
     pub(super) fn even_out(&mut self) {
         // A group that cannot be weighed is gone.
-        self.units.iter_mut().for_each(|unit| _ = unit.weigh(None));
+        self.units.iter_mut().for_each(|unit| _ = unit.weigh(Weight::Times(1)));
     }
 
     /// Passes the turn on, if it is over. Returns whether weights have to be set.
@@ -220,8 +271,9 @@ impl Family {
         let next = waiting.position(|wants| wants).unwrap_or(0);
         self.units.rotate_left(next);
         if let Some(unit) = self.units.front_mut() {
+            let weight = self.threads.weight(unit.dir.version());
             // A group that cannot be weighed is gone, which shows at the next check.
-            let _ = unit.weigh(None);
+            let _ = unit.weigh(weight);
         }
         true
     }
@@ -254,6 +306,16 @@ mod tests {
         clock.program_turns(false, ms(520));
         clock.begin(ms(600));
         assert_eq!(clock.used(ms(700)), Nanos::ZERO);
+    }
+
+    #[test]
+    fn the_unit_in_turn_counts_as_the_threads_of_all_units() {
+        let threads = RunningThreads::of(&[(3, 1), (4, 2), (5, 2), (9, 1)], &[3, 9]);
+        assert_eq!(threads, RunningThreads { units: 4, others: 2 });
+        assert_eq!(threads.weight(Version::V1), Weight::Times(4));
+        assert_eq!(threads.weight(Version::V2), Weight::Times(2), "beside the group of the others");
+        let alone = RunningThreads { units: 8, others: 0 };
+        assert_eq!(alone.weight(Version::V2), Weight::Times(8));
     }
 
     #[test]

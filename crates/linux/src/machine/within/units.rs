@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use cosched_core::Turn;
 use rustix::io::Errno;
 
 use crate::cgroup::{
-    Dir, PASSED_ON, REST, UNIT, Version, WeightSwitch, grant_real_time, real_time_budget,
+    Dir, PASSED_ON, REST, UNIT, Version, Weight, WeightSwitch, grant_real_time, real_time_budget,
 };
 use crate::kernel::files::FileError;
 use crate::kernel::procfs::{Proc, ProcState};
@@ -33,6 +32,8 @@ pub(super) struct Part {
 pub(super) struct ProcessUnit {
     pub(super) dir: Dir,
     pub(super) number: u32,
+    /// How many processes were taken in.
+    pub(super) taken_in: usize,
     weight: WeightSwitch,
     keys: BTreeSet<SharedKey>,
 }
@@ -47,7 +48,8 @@ impl ProcessUnit {
         grant_real_time(&dir, real_time_budget(home).map(|all| all / MOST_UNITS as i64));
         match WeightSwitch::open(&dir) {
             Ok(weight) => {
-                let mut unit = ProcessUnit { dir, number, weight, keys: BTreeSet::new() };
+                let mut unit =
+                    ProcessUnit { dir, number, taken_in: 0, weight, keys: BTreeSet::new() };
                 unit.add(part);
                 Ok(unit)
             }
@@ -61,6 +63,7 @@ impl ProcessUnit {
     /// Takes further processes in. One that has ended, or may not be moved, is left where it is.
     pub(super) fn add(&mut self, part: Part) {
         part.processes.iter().for_each(|process| _ = self.dir.add(process.pid));
+        self.taken_in += part.processes.len();
         self.keys.extend(part.keys);
     }
 
@@ -68,8 +71,8 @@ impl ProcessUnit {
         !self.keys.is_disjoint(&part.keys)
     }
 
-    pub(super) fn weigh(&mut self, turn: Option<Turn>) -> Result<(), Errno> {
-        self.weight.set(turn)
+    pub(super) fn weigh(&mut self, weight: Weight) -> Result<(), Errno> {
+        self.weight.set(weight)
     }
 
     pub(super) fn forget_weight(&mut self) {
@@ -105,12 +108,11 @@ pub(super) fn loose(home: &Dir) -> Vec<i32> {
     pids
 }
 
-/// Whether at least two threads of a process are on a CPU, or wait for one.
-pub(super) fn several_run(process: Process, proc: &Proc) -> bool {
+/// How many of the first threads of a process are on a CPU, or wait for one.
+pub(super) fn running(process: Process, proc: &Proc) -> u32 {
     let threads = proc.threads(process.pid).unwrap_or_default();
-    let running =
-        threads.iter().take(MOST_LOOKS).filter(|tid| runs(proc, process.pid, **tid)).take(2);
-    running.count() == 2
+    let running = threads.iter().take(MOST_LOOKS).filter(|tid| runs(proc, process.pid, **tid));
+    running.count() as u32
 }
 
 fn runs(proc: &Proc, pid: i32, tid: i32) -> bool {
