@@ -10,12 +10,15 @@
 use crate::kernel::files;
 use crate::kernel::procfs::Proc;
 
-/// The most threads of a process that are looked at: loops around such calls are in early ones.
-const MOST_THREADS: usize = 8;
+/// The most threads of a process that are looked at, right before a pause.
+const MOST_THREADS: usize = 64;
 
 /// Whether a process catches no signal, and one of its first threads is in a call that a pause
 /// would end early.
 pub(crate) fn waits_for_events(proc: &Proc, pid: i32) -> bool {
+    if proc.knows_signals(pid) {
+        return false;
+    }
     let tasks = proc.folder(pid).join("task");
     // A process that has ended waits for nothing.
     let threads = files::numbered(&tasks, "").unwrap_or_default();
@@ -23,7 +26,7 @@ pub(crate) fn waits_for_events(proc: &Proc, pid: i32) -> bool {
         let call = files::read(&tasks.join(tid.to_string()).join("syscall"));
         call.is_ok_and(|call| ends_early(&call))
     };
-    threads.iter().take(MOST_THREADS).any(waits) && !proc.knows_signals(pid)
+    threads.iter().take(MOST_THREADS).any(waits)
 }
 
 /// Whether a pause would end the call in a line of `/proc/PID/syscall`, which is its number and its
@@ -77,5 +80,13 @@ mod tests {
             assert_eq!(waits_for_events(&proc, 7), expected, "{ignored} {caught}");
         }
         assert!(!waits_for_events(&proc, 8));
+        std::fs::rename(process.join("task/7"), process.join("task/40")).unwrap();
+        for thread in 7..40 {
+            let thread = process.join(format!("task/{thread}"));
+            std::fs::create_dir_all(&thread).unwrap();
+            std::fs::write(thread.join("syscall"), "running\n").unwrap();
+        }
+        std::fs::write(process.join("status"), "SigIgn:\t0\nSigCgt:\t0\n").unwrap();
+        assert!(waits_for_events(&proc, 7), "behind 33 others");
     }
 }
