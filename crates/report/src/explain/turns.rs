@@ -98,6 +98,10 @@ impl ProgramTurns {
             return None;
         }
         let outside = self.outside();
+        // One that ran all the time took no turns.
+        if !self.takes_turns && self.lengths.len() == 1 && outside.is_none() {
+            return None;
+        }
         let when = begins(&self.by_weight);
         let it_had = match &self.since {
             Some(since) => format!("{}, it had", words::capitalised(since)),
