@@ -9,11 +9,12 @@
 //! |---|---|---|
 //! | backfill | `cpu.idle`: `1` | `cpu.idle`: `1` |
 //! | in turn | `cpu.idle`: `0`, `cpu.weight`: `10000` | `cpu.idle`: `0`, `cpu.shares`: `262144` |
-//! | like n others | `cpu.idle`: `0`, `cpu.weight`: n x `100` | `cpu.idle`: `0`, `cpu.shares`: n x `1024` |
+//! | n times | `cpu.idle`: `0`, `cpu.weight`: n `100` | `cpu.idle`: `0`, `cpu.shares`: n `1024` |
 //!
-//! With n = 1, a group has the default weight. In version 1 it then counts as one thread. The weight in turn is the kernel's greatest. Seven idle groups take 2.7 % of each CPU from a
-//! group of the default weight, since each counts for at least 2 of 1024 on each CPU; a program
-//! that waits at barriers loses 7 % by it. Writing `cpu.idle` resets the weight, so the weight is
+//! *n times*: like n groups of the default weight, which in version 1 is that of a thread. The
+//! weight in turn is the kernel's greatest. Seven idle groups take 2.7 % of each CPU from a group
+//! of the default weight, since each counts for at least 2 of 1024 on each CPU; a program that
+//! waits at barriers loses 7 % by it. Writing `cpu.idle` resets the weight, so the weight is
 //! written last.
 
 use std::fs::File;
