@@ -198,8 +198,9 @@ impl Family {
         let is_first = self.units.is_empty();
         for part in parts {
             let tied = self.units.iter().position(|unit| unit.is_tied_to(&part));
-            let place = tied.or_else(|| (self.units.len() >= MOST_UNITS).then(|| self.smallest()));
-            if let Some(place) = place {
+            if let Some(place) =
+                tied.or_else(|| place_in(self.units.iter().map(|unit| unit.taken_in)))
+            {
                 self.units[place].add(part);
             } else {
                 *made += 1;
@@ -211,11 +212,6 @@ impl Family {
         self.check_at = now + CHECK;
         self.weigh();
         is_first && self.units.len() > 1
-    }
-
-    /// The unit that has taken the fewest processes in.
-    fn smallest(&self) -> usize {
-        (0..self.units.len()).min_by_key(|place| self.units[*place].taken_in).unwrap_or(0)
     }
 
     /// Notes how many threads of the program run.
@@ -279,6 +275,14 @@ impl Family {
     }
 }
 
+/// Of units that have taken in so many processes, the one that takes further ones in; `None`: they
+/// get one of their own. Left where they are, they would starve all units.
+fn place_in(taken_in: impl ExactSizeIterator<Item = usize>) -> Option<usize> {
+    let is_full = taken_in.len() >= MOST_UNITS;
+    let smallest = taken_in.enumerate().min_by_key(|(_, count)| *count);
+    smallest.filter(|_| is_full).map(|(place, _)| place)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -316,6 +320,14 @@ mod tests {
         assert_eq!(threads.weight(Version::V2), Weight::Times(2), "beside the group of the others");
         let alone = RunningThreads { units: 8, others: 0 };
         assert_eq!(alone.weight(Version::V2), Weight::Times(8));
+    }
+
+    #[test]
+    fn processes_beyond_the_most_units_share_the_smallest() {
+        assert_eq!(place_in([1; MOST_UNITS - 1].into_iter()), None);
+        let mut taken_in = [2; MOST_UNITS];
+        taken_in[7] = 1;
+        assert_eq!(place_in(taken_in.into_iter()), Some(7));
     }
 
     #[test]
