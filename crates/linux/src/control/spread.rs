@@ -59,6 +59,8 @@ pub(crate) struct SpreadCandidate<'a> {
     /// Which of its units has the turn within it; 0 if it has none.
     pub(crate) unit: u32,
     pub(crate) dir: &'a Dir,
+    /// The group of the whole program, where it has groups below.
+    pub(crate) home: Option<&'a Dir>,
     /// The CPUs that it has from now on.
     pub(crate) cpus: CpuSet,
 }
@@ -125,8 +127,17 @@ impl Spread {
         if moves.is_empty() {
             return Ok(());
         }
+        // The program's other threads may have bound themselves to one of these CPUs.
+        let below = |(one, tids): (&SpreadCandidate<'_>, Vec<i32>)| {
+            one.home.map_or((tids, true), Dir::threads_below)
+        };
+        let (all, is_all): (Vec<Vec<i32>>, Vec<bool>) =
+            in_turn.iter().zip(before).map(below).unzip();
+        if is_all.contains(&false) {
+            return Ok(());
+        }
         self.used = moves.iter().fold(self.used, |used, one| used.union(&one.set));
-        let known = in_turn.iter().zip(&before);
+        let known = in_turn.iter().zip(&all);
         let known = known.flat_map(|(one, tids)| tids.iter().map(|tid| (one.program, *tid)));
         let kept = kept(
             &moves,
@@ -136,7 +147,7 @@ impl Spread {
         );
         let announced = moves.iter().chain(&kept).copied().collect();
         log.note(Record::MovesApart { moves: announced })?;
-        let known = in_turn.iter().map(|one| one.program).zip(before).collect();
+        let known = in_turn.iter().map(|one| one.program).zip(all).collect();
         let mut unsettled = Unsettled { first: proc.last_pid(), known, ..Unsettled::default() };
         for one in &moves {
             // Its owner may have changed it since.

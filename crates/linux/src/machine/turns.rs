@@ -151,8 +151,10 @@ impl Linux {
             let turn = settings.map_or(live.turn, |settings| settings.turn);
             if let Some(dir) = live.share_dir().filter(|_| turn == in_turn) {
                 let cpus = settings.and_then(|settings| settings.cpus).unwrap_or(self.cpus);
-                let (dir, unit) = self.within.in_turn(live.id).unwrap_or((dir, 0));
-                candidates.push(SpreadCandidate { program: live.id, unit, dir, cpus });
+                let in_turn = self.within.in_turn(live.id);
+                let home = in_turn.map(|_| dir);
+                let (dir, unit) = in_turn.unwrap_or((dir, 0));
+                candidates.push(SpreadCandidate { program: live.id, unit, dir, home, cpus });
             }
         }
         self.moves.apart.spread(&candidates, self.cpus.len(), &self.proc, &mut self.log)

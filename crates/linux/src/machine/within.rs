@@ -118,7 +118,7 @@ impl Linux {
     /// it takes turns by weight. Returns whether these are the program's first.
     fn look_for_units(&mut self, id: ProgramId, family: &mut Family, now: Nanos) -> bool {
         let Some(live) = self.live.get(&id) else { return false };
-        let (mut busy, mut threads, mut all) = (BTreeMap::new(), 0, Vec::new());
+        let (mut busy, mut threads, mut all) = (BTreeMap::new(), 0, BTreeMap::new());
         let began = self.clock.now();
         for process in live.tree.members(&self.proc) {
             let Some(stat) = process.look(&self.proc) else { continue };
@@ -126,17 +126,22 @@ impl Linux {
                 1 => u32::from(stat.state == ProcState::Running),
                 _ => running(process, &self.proc),
             };
-            all.push((process.pid, running));
+            all.insert(process, running);
             if running > 1 {
                 threads += stat.threads as usize;
                 busy.insert(process, self.proc.reads_and_writes(process.pid));
             }
         }
+        family.forget_ended(&all.keys().copied().collect());
         let sure = family.saw(busy, now);
         family.spare(self.clock.now().since(began), now);
         let home = live.share_dir().filter(|_| self.run_cgroups.is_by_weight());
         let Some(home) = home else {
-            return sure.len() > 1 && threads > self.cpus.len() && family.is_first_told();
+            let could = sure.len() > 1 && threads > self.cpus.len();
+            if could {
+                family.end_looks();
+            }
+            return could;
         };
         let pids = loose(home);
         let loose_ones: Vec<Process> =

@@ -270,8 +270,11 @@ fn shared_mapping(line: &str) -> Option<SharedKey> {
 /// A line of `/proc/PID/maps`, if it is a file that others see changes of; not a semaphore.
 fn writable_file(line: &str) -> Option<FileId> {
     let (rights, id, path) = shared_file(line)?;
-    let is_semaphore = matches!(memory(path, id), Some(SharedKey::Semaphore(_)));
-    (rights.starts_with("rw") && !is_semaphore).then_some(id)
+    let kind = memory(path, id);
+    // Devices and what the kernel makes without a path are one file for everybody.
+    let is_file = path.starts_with('/') && !path.starts_with("/dev/");
+    let is_shared = matches!(kind, Some(SharedKey::Memory(_))) || kind.is_none() && is_file;
+    (rights.starts_with("rw") && is_shared).then_some(id)
 }
 
 /// A line of `/proc/PID/maps`, if it is a shared mapping of a file: rights, file and path.

@@ -12,6 +12,8 @@ use crate::process::tree::Process;
 /// How long a turn within a program lasts. With 100 ms, pools of four processes with barriers took
 /// 1.07 to 1.6 times as long.
 const QUANTUM: Nanos = Nanos::from_millis(250);
+/// So much time as a filler counts as one of a turn: a unit then passes its turn on after 2 s.
+const FILLING: u64 = 8;
 /// The time between two checks whether a unit still uses its turn.
 const CHECK: Nanos = Nanos::from_millis(100);
 /// The pauses between two looks at a program: the shortest, and the longest.
@@ -39,10 +41,10 @@ pub(super) struct RunningThreads {
 impl RunningThreads {
     /// Of processes with so many running threads each, of which those with these numbers (in order)
     /// are in no unit.
-    pub(super) fn of(processes: &[(i32, u32)], loose: &[i32]) -> RunningThreads {
-        let is_loose = |pid: &i32| loose.binary_search(pid).is_ok();
+    pub(super) fn of(processes: &BTreeMap<Process, u32>, loose: &[i32]) -> RunningThreads {
+        let is_loose = |process: &Process| loose.binary_search(&process.pid).is_ok();
         let sum = |of_loose: bool| {
-            let those = processes.iter().filter(|(pid, _)| is_loose(pid) == of_loose);
+            let those = processes.iter().filter(|(process, _)| is_loose(process) == of_loose);
             those.map(|(_, running)| running).sum()
         };
         RunningThreads { units: sum(false), others: sum(true) }
@@ -70,8 +72,6 @@ pub(crate) struct Family {
     looked_at: Nanos,
     /// The processes that were made units, or of which it is known that they are none.
     known: BTreeSet<Process>,
-    /// Whether the user was told that it could have units.
-    is_told: bool,
     look_at: Nanos,
     pause: Nanos,
     /// When the unit in turn is checked next.
@@ -79,27 +79,28 @@ pub(crate) struct Family {
     clock: TurnClock,
 }
 
-/// How long the turn of a unit has lasted: it lasts only while the program has its own.
+/// How long the turn of a unit has lasted. While the program itself has no turn and fills, a part
+/// of the time counts: one that fills for long passes the turn on, too.
 #[derive(Clone, Copy, Debug)]
 struct TurnClock {
-    /// Since when the program has its turn; `None`: it has none.
-    since: Option<Nanos>,
+    /// Whether the program has its turn, and since when it has or has not.
+    has_turn: bool,
+    since: Nanos,
     used: Nanos,
 }
 
 impl TurnClock {
     fn program_turns(&mut self, has_turn: bool, now: Nanos) {
-        self.used = self.used(now);
-        self.since = has_turn.then_some(now);
+        *self = TurnClock { has_turn, since: now, used: self.used(now) };
     }
 
     fn used(&self, now: Nanos) -> Nanos {
-        self.used + self.since.map_or(Nanos::ZERO, |since| now.since(since))
+        let since = now.since(self.since);
+        self.used + if self.has_turn { since } else { since / FILLING }
     }
 
     fn begin(&mut self, now: Nanos) {
-        self.used = Nanos::ZERO;
-        self.since = self.since.map(|_| now);
+        (self.used, self.since) = (Nanos::ZERO, now);
     }
 }
 
@@ -111,23 +112,22 @@ impl Family {
             busy: BTreeMap::new(),
             looked_at: now,
             known: BTreeSet::new(),
-            is_told: false,
             look_at: now + PAUSES.0,
             pause: PAUSES.0,
             check_at: Nanos::NEVER,
-            clock: TurnClock { since: has_turn.then_some(now), used: Nanos::ZERO },
+            clock: TurnClock { has_turn, since: now, used: Nanos::ZERO },
         }
     }
 
-    /// The unit that has its turn, if there are several.
+    /// The unit that has its turn.
     pub(super) fn in_turn(&self) -> Option<&ProcessUnit> {
-        self.units.front().filter(|_| self.units.len() > 1)
+        self.units.front()
     }
 
     /// When there is something to do.
     pub(super) fn due(&self) -> Nanos {
-        match self.clock.since {
-            Some(_) if self.units.len() > 1 => self.check_at.min(self.look_at),
+        match self.units.len() {
+            2.. => self.check_at.min(self.look_at),
             _ => self.look_at,
         }
     }
@@ -170,9 +170,19 @@ impl Family {
         sure
     }
 
-    /// Whether it was not told before that it could have units.
-    pub(super) fn is_first_told(&mut self) -> bool {
-        !std::mem::replace(&mut self.is_told, true)
+    /// Nothing more is to be found.
+    pub(super) fn end_looks(&mut self) {
+        self.look_at = Nanos::NEVER;
+    }
+
+    /// Forgets units that are over, and processes that are not among these any more.
+    pub(super) fn forget_ended(&mut self, present: &BTreeSet<Process>) {
+        self.known.retain(|process| present.contains(process));
+        let before = self.units.len();
+        self.units.retain(|unit| !unit.is_over());
+        if self.units.len() < before {
+            self.weigh();
+        }
     }
 
     /// A look has taken so long. That may be because cosched got no CPU.
@@ -247,10 +257,10 @@ impl Family {
 
     /// Passes the turn on, if it is over. Returns whether weights have to be set.
     pub(super) fn pass_on(&mut self, now: Nanos, proc: &Proc) -> bool {
-        if now < self.check_at || self.clock.since.is_none() || self.units.is_empty() {
+        if now < self.check_at || self.units.len() < 2 {
             return false;
         }
-        self.check_at = now + CHECK;
+        self.check_at = now + if self.clock.has_turn { CHECK } else { CHECK * FILLING };
         let is_over = self.units[0].is_over();
         let goes_on = !is_over && self.clock.used(now) < QUANTUM && self.units[0].wants_cpu(proc);
         if goes_on {
@@ -297,24 +307,27 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_of_a_turn_stands_while_the_program_has_none() {
+    fn the_clock_of_a_turn_is_slow_while_the_program_fills() {
         let ms = Nanos::from_millis;
-        let mut clock = TurnClock { since: Some(ms(0)), used: Nanos::ZERO };
+        let mut clock = TurnClock { has_turn: true, since: ms(0), used: Nanos::ZERO };
         clock.program_turns(false, ms(100));
-        assert_eq!(clock.used(ms(400)), ms(100));
-        clock.program_turns(true, ms(400));
-        clock.program_turns(true, ms(450));
-        assert_eq!(clock.used(ms(500)), ms(200));
-        clock.begin(ms(500));
-        assert_eq!(clock.used(ms(510)), ms(10));
-        clock.program_turns(false, ms(520));
+        assert_eq!(clock.used(ms(500)), ms(150));
+        clock.program_turns(true, ms(500));
+        clock.program_turns(true, ms(550));
+        assert_eq!(clock.used(ms(600)), ms(250));
         clock.begin(ms(600));
-        assert_eq!(clock.used(ms(700)), Nanos::ZERO);
+        assert_eq!(clock.used(ms(610)), ms(10));
+        clock.program_turns(false, ms(620));
+        clock.begin(ms(700));
+        assert_eq!(clock.used(ms(700) + ms(2000)), QUANTUM, "as a filler");
     }
 
     #[test]
     fn the_unit_in_turn_counts_as_the_threads_of_all_units() {
-        let threads = RunningThreads::of(&[(3, 1), (4, 2), (5, 2), (9, 1)], &[3, 9]);
+        let threads = RunningThreads::of(
+            &[(3, 1), (4, 2), (5, 2), (9, 1)].map(|(pid, running)| (process(pid), running)).into(),
+            &[3, 9],
+        );
         assert_eq!(threads, RunningThreads { units: 4, others: 2 });
         assert_eq!(threads.weight(Version::V1), Weight::Times(4));
         assert_eq!(threads.weight(Version::V2), Weight::Times(2), "beside the group of the others");
@@ -341,6 +354,14 @@ mod tests {
         assert_eq!(family.saw([(reused, Some(0))].into(), ms(400)), []);
         family.known.insert(reused);
         assert_eq!(family.saw([(reused, Some(0))].into(), ms(500)), []);
+    }
+
+    #[test]
+    fn processes_that_ended_are_not_remembered() {
+        let mut family = Family::new(true, Nanos::ZERO);
+        family.known.extend([process(1), process(2)]);
+        family.forget_ended(&[process(2), process(3)].into());
+        assert_eq!(family.known, [process(2)].into());
     }
 
     #[test]

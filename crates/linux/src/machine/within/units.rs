@@ -81,7 +81,9 @@ impl ProcessUnit {
 
     /// Whether its last process has ended; its group is then removed.
     pub(super) fn is_over(&self) -> bool {
-        let is_empty = self.dir.procs_recursive().map_or(true, |pids| pids.is_empty());
+        // One that cannot be read just now is not over.
+        let is_empty =
+            self.dir.procs_recursive().map_or_else(|error| error.is_gone(), |pids| pids.is_empty());
         if is_empty {
             // If its last process is still on its way out, it goes with the program's group.
             let _ = self.dir.remove();

@@ -326,3 +326,18 @@ fn shared_files_tie_processes_and_semaphores_do_not() {
     inodes.sort_unstable();
     assert_eq!(inodes, [11, 12, 16]);
 }
+
+#[test]
+fn devices_and_nameless_files_of_the_kernel_tie_nobody() {
+    let ties = |rights: &str, path: &str| {
+        writable_file(&format!("7f0000000000-7f0000001000 {rights} 00000000 00:0f 42 {path}"))
+            .is_some()
+    };
+    for path in ["/tmp/shared", "/dev/shm/ring", "/memfd:pool (deleted)", ANONYMOUS] {
+        assert!(ties("rw-s", path), "{path}");
+    }
+    for path in ["anon_inode:[io_uring]", "/dev/nvidiactl", "/dev/shm/sem.one"] {
+        assert!(!ties("rw-s", path), "{path}");
+    }
+    assert!(!ties("r--s", "/tmp/shared") && !ties("rw-p", "/tmp/shared"));
+}
