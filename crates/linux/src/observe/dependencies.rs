@@ -271,7 +271,7 @@ fn shared_mapping(line: &str) -> Option<SharedKey> {
 fn writable_file(line: &str) -> Option<FileId> {
     let (rights, id, path) = shared_file(line)?;
     let kind = memory(path, id);
-    // Devices and what the kernel makes without a path are one file for everybody.
+    // Devices and what the kernel makes without a path are one file for all processes.
     let is_file = path.starts_with('/') && !path.starts_with("/dev/");
     let is_shared = matches!(kind, Some(SharedKey::Memory(_))) || kind.is_none() && is_file;
     (rights.starts_with("rw") && is_shared).then_some(id)

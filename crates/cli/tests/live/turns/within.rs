@@ -30,7 +30,7 @@ fn workers(place: &Place, count: usize) -> Vec<Process> {
     workers_in(place, ".", count)
 }
 
-/// The same of workers that began in a folder of the place.
+/// The processes of workers that began in a folder of the place, once all have begun.
 fn workers_in(place: &Place, folder: &str, count: usize) -> Vec<Process> {
     let number = |i| place.read(&format!("{folder}/w{i}")).trim().parse::<i32>().ok();
     eventually("the workers", || (0..count).all(|i| number(i).is_some()));

@@ -328,7 +328,7 @@ fn shared_files_tie_processes_and_semaphores_do_not() {
 }
 
 #[test]
-fn devices_and_nameless_files_of_the_kernel_tie_nobody() {
+fn devices_and_nameless_files_tie_no_processes() {
     let ties = |rights: &str, path: &str| {
         writable_file(&format!("7f0000000000-7f0000001000 {rights} 00000000 00:0f 42 {path}"))
             .is_some()
