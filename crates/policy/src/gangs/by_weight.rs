@@ -27,7 +27,7 @@
 //! coscheduling (Frachtenberg and others, 2003) also run a second program with the gang;
 //! backfilling gives idle processors to jobs further behind.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use cosched_core::{
     AtExpiry, Cause, CpuSet, Directive, Level, Nanos, Plan, Policy, Program, ProgramId,
@@ -162,18 +162,18 @@ impl ByWeightPolicy {
     }
 
     /// The programs that have their turn or a time limit and run once this plan is in effect.
-    fn busy(&self, world: &World<'_>, plan: &Plan) -> BTreeSet<ProgramId> {
-        let is_busy = |program: &&Program| {
+    fn busy(&self, world: &World<'_>, plan: &Plan) -> BTreeMap<ProgramId, Turn> {
+        let turn = |program: &Program| {
             let part = self.parts.get(&program.id);
-            match plan.directive(program.id) {
-                Some(Directive::Run(_)) => true,
-                Some(_) => part.is_some() && program.time_limit.is_some(),
-                None => part.is_some_and(|part| {
-                    part.role.turn() == Turn::InTurn || program.time_limit.is_some()
-                }),
-            }
+            let turn = match plan.directive(program.id) {
+                Some(Directive::Run(_)) => Turn::InTurn,
+                Some(_) => part.map(|_| Turn::Filler)?,
+                None => part?.role.turn(),
+            };
+            let is_busy = turn == Turn::InTurn || program.time_limit.is_some();
+            is_busy.then_some((program.id, turn))
         };
-        world.programs.iter().filter(is_busy).map(|program| program.id).collect()
+        world.programs.iter().filter_map(turn).collect()
     }
 
     /// Holds programs back, and adds those that start now as fillers to the plan.

@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use cosched_core::{
     AtExpiry, Cause, Directive, Measure, Nanos, Plan, Program, ProgramId, ProgramState, Token,
-    Wake, World,
+    Turn, Wake, World,
 };
 
 use super::params::HeldParams as Params;
@@ -41,8 +41,8 @@ pub(crate) struct HeldPrograms {
     params: Params,
     /// In the order of their arrival.
     held: BTreeSet<(Nanos, ProgramId)>,
-    /// The programs that need their CPUs. They are measured.
-    busy: BTreeSet<ProgramId>,
+    /// The programs that need their CPUs, and whether each has its turn. They are measured.
+    busy: BTreeMap<ProgramId, Turn>,
     /// How many CPUs `busy` left idle in the last readings. Empty after a change of `busy`.
     idle: VecDeque<f64>,
     /// When `busy` changed last.
@@ -56,7 +56,7 @@ impl HeldPrograms {
         HeldPrograms {
             params,
             held: BTreeSet::new(),
-            busy: BTreeSet::new(),
+            busy: BTreeMap::new(),
             idle: VecDeque::new(),
             since: Nanos::ZERO,
             is_timed: false,
@@ -72,11 +72,11 @@ impl HeldPrograms {
     pub(crate) fn update(
         &mut self,
         causes: &[Cause],
-        busy: BTreeSet<ProgramId>,
+        busy: BTreeMap<ProgramId, Turn>,
         world: &World<'_>,
         plan: &mut Plan,
     ) -> Vec<ProgramId> {
-        self.held.retain(|(_, id)| world.program(*id).is_some() && !busy.contains(id));
+        self.held.retain(|(_, id)| world.program(*id).is_some() && !busy.contains_key(id));
         let waits = |(id, directive): &(ProgramId, Directive)| match directive {
             Directive::Freeze => world.program(*id).filter(|program| is_held(program)),
             _ => None,
@@ -87,7 +87,7 @@ impl HeldPrograms {
             self.is_timed = false;
             self.read(world);
         }
-        self.measure(if self.held.is_empty() { BTreeSet::new() } else { busy }, world, plan);
+        self.measure(if self.held.is_empty() { BTreeMap::new() } else { busy }, world, plan);
         let released = self.release(world);
         self.held.retain(|(_, id)| !released.contains(id));
         self.time(world, plan);
@@ -105,7 +105,7 @@ impl HeldPrograms {
             })
             .collect();
         let cpus = world.cpus.len() as f64;
-        let present = self.busy.iter().filter_map(|id| world.program(*id));
+        let present = self.busy.keys().filter_map(|id| world.program(*id));
         let used = present.map(|program| {
             wanted.get(&program.id).map_or(threads(program, world), |cpus_used| *cpus_used)
         });
@@ -116,14 +116,15 @@ impl HeldPrograms {
     }
 
     /// Measures these programs from now on.
-    fn measure(&mut self, busy: BTreeSet<ProgramId>, world: &World<'_>, plan: &mut Plan) {
+    fn measure(&mut self, busy: BTreeMap<ProgramId, Turn>, world: &World<'_>, plan: &mut Plan) {
         if busy == self.busy {
             return;
         }
-        for id in busy.difference(&self.busy) {
+        for id in busy.keys().filter(|id| !self.busy.contains_key(id)) {
             plan.measure(*id, MEASURES, Nanos::NEVER);
         }
-        for id in self.busy.difference(&busy).filter(|id| world.program(**id).is_some()) {
+        let is_left = |id: &&ProgramId| !busy.contains_key(id) && world.program(**id).is_some();
+        for id in self.busy.keys().filter(is_left) {
             plan.measure(*id, MEASURES, Nanos::ZERO);
         }
         (self.busy, self.since) = (busy, world.now);
@@ -134,7 +135,7 @@ impl HeldPrograms {
 
     /// The programs for which enough CPUs are idle, or one that was held for too long.
     fn release(&self, world: &World<'_>) -> Vec<ProgramId> {
-        let present = || self.busy.iter().filter_map(|id| world.program(*id));
+        let present = || self.busy.keys().filter_map(|id| world.program(*id));
         let requested: f64 = present().map(|program| threads(program, world)).sum();
         let cpus = world.cpus.len() as f64;
         let is_read = self.idle.len() == self.params.readings;
@@ -150,7 +151,8 @@ impl HeldPrograms {
                 released.push(program.id);
             }
         }
-        let limit = present().filter_map(|program| program.time_limit).max().unwrap_or_default();
+        let in_turn = present().filter(|program| self.busy[&program.id] == Turn::InTurn);
+        let limit = in_turn.filter_map(|program| program.time_limit).max().unwrap_or_default();
         if released.is_empty() && world.now.since(self.since) >= limit.max(self.params.longest) {
             released.extend(self.held.first().map(|(_, id)| *id));
         }
@@ -180,7 +182,7 @@ fn threads(program: &Program, world: &World<'_>) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use cosched_core::{GroupId, Sample, Settings, Turn};
+    use cosched_core::{GroupId, Sample, Settings};
 
     use super::*;
     use crate::common::testkit::{Lab, program};
@@ -292,6 +294,20 @@ mod tests {
         assert_eq!(released_after(program(0, 2)), [(1, longest), (2, longest * 2 + READINGS)]);
         let slow = Program { time_limit: Some(longest * 3), ..program(0, 2) };
         assert_eq!(released_after(slow)[0], (1, longest * 3), "its own time limit ends its turn");
+    }
+
+    /// No program waits longer because a filler has a long time limit.
+    #[test]
+    fn time_limits_of_fillers_end_no_turn() {
+        let longest = Params::default().longest;
+        let filler = Program { time_limit: Some(longest * 3), ..limited(1, 2) };
+        let mut lab = lab(vec![program(0, 2), filler, limited(2, 2)]);
+        let mut times = Vec::new();
+        while times.len() < 2 {
+            let turns = read(&mut lab, &[(0, 2.0, 0.0), (1, 0.0, 2.0)]);
+            times.extend(turns.iter().map(|(slot, _)| (*slot, lab.scene.now)));
+        }
+        assert_eq!(times, [(1, longest), (2, longest * 2 + READINGS)]);
     }
 
     #[test]
