@@ -288,7 +288,8 @@ impl FairProgress {
             last: unit.last_cpus(world),
         };
         let members: Vec<MappedProgram> = gang.iter().map(member).collect();
-        let found = places(&members, free, trained, self.placement, world.topology);
+        let World { cpus, topology, .. } = world;
+        let found = places(&members, cpus, free, trained, self.placement, topology);
         for ((unit, why), cpus) in gang.iter().zip(found) {
             // The topology lacks some of the CPUs: better unplaced than not run.
             let cpus = cpus.unwrap_or(*world.cpus);

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cosched_core::{
     Aspect, Cause, CpuSet, GroupId, Nanos, Plan, Profile, Program, ProgramId, ProgramState,
-    Refusal, Settings, Topology, Why, World,
+    Refusal, Settings, Why, World,
 };
 
 use crate::common::reasons::SharedReason;
@@ -239,6 +239,8 @@ pub(crate) struct Placer {
     spreads_misses: Option<f64>,
     /// The programs that were reported as spread for their misses.
     explained: BTreeSet<ProgramId>,
+    /// The CPUs of the run that the answers are for.
+    cpus: CpuSet,
     /// The answer for a program and a number of threads: the CPUs that were free, those that it had
     /// had, and those that it got.
     answers: BTreeMap<Question, (CpuSet, CpuSet, Option<CpuSet>)>,
@@ -251,6 +253,7 @@ impl Placer {
             params,
             spreads_misses: None,
             explained: BTreeSet::new(),
+            cpus: CpuSet::EMPTY,
             answers: BTreeMap::new(),
         }
     }
@@ -285,12 +288,16 @@ impl Placer {
     fn of(
         &mut self,
         member: Member,
-        topology: &Topology,
+        world: &World<'_>,
         free: &CpuSet,
         last: &CpuSet,
         placement: Placement,
     ) -> Option<CpuSet> {
         let Member { id, threads, .. } = member;
+        let World { topology, cpus, .. } = world;
+        if std::mem::replace(&mut self.cpus, **cpus) != **cpus {
+            self.answers.clear();
+        }
         if let Some((was_free, was_last, answer)) = self.answers.get(&(id, threads, placement)) {
             // A program that already has what it would get keeps it.
             if was_free == free && (was_last == last || *answer == Some(*last)) {
@@ -298,7 +305,7 @@ impl Placer {
             }
         }
         let answer =
-            place_on_one_kind(topology, free, threads, placement, Some(last), &self.params);
+            place_on_one_kind(topology, cpus, free, threads, placement, Some(last), &self.params);
         self.answers.insert((id, threads, placement), (*free, *last, answer));
         answer
     }
@@ -325,7 +332,7 @@ pub(crate) fn run_together(
         // The topology lacks some of the CPUs: better unplaced than not run.
         let whole = Member { threads: unit.threads, ..unit.members[0] };
         let placement = places.placement(unit);
-        let cpus = places.of(whole, world.topology, &free, &last, placement).unwrap_or(*world.cpus);
+        let cpus = places.of(whole, world, &free, &last, placement).unwrap_or(*world.cpus);
         free = free.difference(&cpus);
         places.tell(unit, &cpus, world, plan);
         for (Member { id, thread_limit, unbound, .. }, cpus) in divided(unit, cpus, places, world) {
@@ -354,7 +361,7 @@ pub(crate) fn divided(
     let (mut free, placement) = (cpus, places.placement(unit));
     let apart = members.iter().map(|member| {
         let last = world.program(member.id).and_then(|p| p.cpus).unwrap_or(CpuSet::EMPTY);
-        let own = places.of(*member, world.topology, &free, &last, placement)?;
+        let own = places.of(*member, world, &free, &last, placement)?;
         free = free.difference(&own);
         Some((*member, own))
     });
@@ -371,7 +378,7 @@ pub(crate) fn settings(cpus: CpuSet, world: &World<'_>) -> Settings {
 mod tests {
     use super::*;
     use crate::common::testkit::{Scene, program};
-    use cosched_core::Directive;
+    use cosched_core::{Directive, Topology};
 
     fn packed() -> Placer {
         Placer::new(Placement::Packed, Params::DEFAULT)

@@ -26,10 +26,12 @@ pub(super) struct MappedProgram {
     pub(super) last: CpuSet,
 }
 
-/// The CPUs of each program, in the order of `members`, from those that are `free`; `None` where
-/// there are not enough. `trained` is the position of the one that is to have a cache for itself.
+/// The CPUs of each program, in the order of `members`, from those of the `run` that are `free`;
+/// `None` where there are not enough. `trained` is the position of the one that is to have a cache
+/// for itself.
 pub(super) fn places(
     members: &[MappedProgram],
+    run: &CpuSet,
     free: CpuSet,
     trained: Option<usize>,
     placement: Placement,
@@ -50,7 +52,7 @@ pub(super) fn places(
         let open = if kept_apart.len() >= member.cpus { kept_apart } else { board.free };
         let cpus = match member.cpus {
             1 => board.lightest(&open, &member.last).map(|cpu| CpuSet::from_iter([cpu])),
-            count => place(topology, &open, count, placement, Some(&member.last)),
+            count => place(topology, run, &open, count, placement, Some(&member.last)),
         };
         if let Some(cpus) = cpus {
             board.give(&cpus, member.traffic);
@@ -117,7 +119,7 @@ mod tests {
     fn placed(members: &[MappedProgram], trained: Option<usize>) -> Vec<Vec<usize>> {
         let topology = Topology::regular(2, 2, 1, 2, 1);
         let all = topology.all();
-        places(members, all, trained, Placement::Packed, &topology)
+        places(members, &all, all, trained, Placement::Packed, &topology)
             .into_iter()
             .map(|cpus| cpus.map_or(Vec::new(), |cpus| cpus.iter().collect()))
             .collect()

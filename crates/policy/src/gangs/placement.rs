@@ -37,7 +37,7 @@ pub(crate) mod one_kind;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use cosched_core::{CpuSet, Level, Topology};
+use cosched_core::{Cpu, CpuSet, Level, Topology};
 
 use crate::common::unknown::by_name;
 
@@ -86,15 +86,17 @@ by_name!(Placement, "placement", [Packed: "packed", Spread: "spread"]);
 /// Chooses exactly `threads` of the `free` CPUs; `None` if there are fewer.
 ///
 /// `prefer` are the CPUs that the program had last; they win between equally good choices.
-/// CPUs that the topology does not know are not used.
+/// CPUs that the topology does not know are not used. Which CPUs outside of `cpus`, those of the
+/// run, are busy is not known: they count as idle.
 pub fn place(
     topology: &Topology,
+    cpus: &CpuSet,
     free: &CpuSet,
     threads: usize,
     placement: Placement,
     prefer: Option<&CpuSet>,
 ) -> Option<CpuSet> {
-    let slots = slots(topology, free, prefer.unwrap_or(&CpuSet::EMPTY));
+    let slots = slots(topology, cpus, free, prefer.unwrap_or(&CpuSet::EMPTY));
     (threads <= slots.len()).then(|| {
         let mut chosen = CpuSet::EMPTY;
         choose(slots, threads, placement, placement.steps(), &mut chosen);
@@ -123,17 +125,17 @@ enum DescentStep {
 const SIBLINGS: DescentStep = DescentStep::Rank(|slot| slot.layer);
 const SPEED: DescentStep = DescentStep::Rank(|slot| slot.slowness);
 
-fn slots(topology: &Topology, free: &CpuSet, prefer: &CpuSet) -> Vec<Slot> {
+fn slots(topology: &Topology, cpus: &CpuSet, free: &CpuSet, prefer: &CpuSet) -> Vec<Slot> {
     let cores = topology.cpus().iter().map(|cpu| usize::from(cpu.group(Level::Core)) + 1).max();
     let mut used = vec![0; cores.unwrap_or(0)];
-    let is_free: Vec<bool> = topology.cpus().iter().map(|cpu| free.contains(cpu.id)).collect();
-    // A sibling that is not free keeps its core busy, whichever program has it.
-    for (cpu, _) in topology.cpus().iter().zip(&is_free).filter(|(_, is_free)| !**is_free) {
+    // A sibling that is not free keeps its core busy, whichever program of the run has it.
+    let is_busy = |cpu: &&Cpu| cpus.contains(cpu.id) && !free.contains(cpu.id);
+    for cpu in topology.cpus().iter().filter(is_busy) {
         used[usize::from(cpu.group(Level::Core))] += 1;
     }
-    let cpus = topology.cpus().iter().zip(&is_free).filter(|(_, is_free)| **is_free);
-    let mut slots: Vec<Slot> = cpus
-        .map(|(cpu, _)| Slot {
+    let free_cpus = topology.cpus().iter().filter(|cpu| free.contains(cpu.id));
+    let mut slots: Vec<Slot> = free_cpus
+        .map(|cpu| Slot {
             id: cpu.id,
             groups: cpu.groups,
             slowness: u16::MAX - cpu.capacity,

@@ -31,19 +31,22 @@ use crate::gangs::params::Params;
 /// Like [`place`], on CPUs of one kind where the program fits there.
 pub(crate) fn place_on_one_kind(
     topology: &Topology,
+    cpus: &CpuSet,
     free: &CpuSet,
     threads: usize,
     placement: Placement,
     prefer: Option<&CpuSet>,
     params: &Params,
 ) -> Option<CpuSet> {
-    let mixed = place(topology, free, threads, placement, prefer)?;
+    let mixed = place(topology, cpus, free, threads, placement, prefer)?;
     let kinds = kinds(topology, free, params);
     if threads < 2 || kinds.len() < 2 {
         return Some(mixed);
     }
-    let speed = |chosen: &CpuSet| slowest(topology, chosen, free, params);
-    let of_kind = kinds.iter().filter_map(|kind| place(topology, kind, threads, placement, prefer));
+    let others = cpus.difference(free);
+    let speed = |chosen: &CpuSet| slowest(topology, chosen, &others, params);
+    let fitting = |kind| place(topology, cpus, kind, threads, placement, prefer);
+    let of_kind = kinds.iter().filter_map(fitting);
     let faster = |best: CpuSet, other| if speed(&other) > speed(&best) { other } else { best };
     let best = of_kind.reduce(faster);
     Some(best.filter(|best| speed(&mixed) <= params.mixed * speed(best)).unwrap_or(mixed))
@@ -66,14 +69,14 @@ fn kinds(topology: &Topology, free: &CpuSet, params: &Params) -> Vec<CpuSet> {
     kinds.into_iter().map(|(_, kind)| kind).collect()
 }
 
-/// The speed of the slowest thread on these CPUs. CPUs that are not free have threads of others.
-fn slowest(topology: &Topology, chosen: &CpuSet, free: &CpuSet, params: &Params) -> f64 {
+/// The speed of the slowest thread on these CPUs. Those of `others` have threads of other programs.
+fn slowest(topology: &Topology, chosen: &CpuSet, others: &CpuSet, params: &Params) -> f64 {
     let cpus = || topology.cpus().iter();
     let speeds = cpus().filter(|cpu| chosen.contains(cpu.id)).map(|cpu| {
         let core = cpu.group(Level::Core);
         let siblings = || cpus().filter(|one| one.id != cpu.id && one.group(Level::Core) == core);
         let share = match () {
-            () if siblings().any(|one| !free.contains(one.id)) => params.smt_share.powi(2),
+            () if siblings().any(|one| others.contains(one.id)) => params.smt_share.powi(2),
             () if siblings().any(|one| chosen.contains(one.id)) => params.smt_share,
             () => 1.0,
         };
@@ -96,8 +99,12 @@ mod tests {
     }
 
     fn from(machine: &Topology, threads: usize, free: &CpuSet) -> String {
-        let chosen = place_on_one_kind(machine, free, threads, Placement::Packed, None, &PARAMS);
-        chosen.unwrap().to_string()
+        of(machine, threads, &machine.all(), free)
+    }
+
+    fn of(machine: &Topology, threads: usize, cpus: &CpuSet, free: &CpuSet) -> String {
+        let packed = Placement::Packed;
+        place_on_one_kind(machine, cpus, free, threads, packed, None, &PARAMS).unwrap().to_string()
     }
 
     /// Four fast cores with siblings are CPUs 0 to 7, and eight slow cores are CPUs 8 to 15.
@@ -124,6 +131,14 @@ mod tests {
         let free = cpus("4-15");
         assert_eq!(from(&hybrid(600), 2, &free), "4,6");
         assert_eq!(from(&hybrid(700), 4, &free), "8-11");
+    }
+
+    /// The run has one sibling of each fast core. No program of it can use the other one.
+    #[test]
+    fn siblings_outside_of_the_run_do_not_count_as_busy() {
+        let run = cpus("1,3,5,7,8-15");
+        assert_eq!(of(&hybrid(600), 4, &run, &run), "1,3,5,7");
+        assert_eq!(of(&hybrid(600), 3, &run, &run.difference(&cpus("1"))), "3,5,7");
     }
 
     /// Both kinds have siblings, as on processors with dense cores of the same design.

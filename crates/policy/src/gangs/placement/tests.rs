@@ -38,7 +38,7 @@ fn on(machine: &Topology, placement: Placement, threads: usize) -> String {
 }
 
 fn from(machine: &Topology, placement: Placement, threads: usize, free: &CpuSet) -> String {
-    place(machine, free, threads, placement, None).unwrap().to_string()
+    place(machine, &machine.all(), free, threads, placement, None).unwrap().to_string()
 }
 
 /// The fifth thread goes into the first package, away from the L2 cache of the first thread.
@@ -108,6 +108,19 @@ fn a_core_with_a_busy_sibling_comes_after_idle_cores() {
     assert_eq!(from(&machine, Spread, 3, &cpus("1,3-7")), "1,4,6");
 }
 
+/// CPUs 0, 1, 2 and 4 are those of the run: only the first two share a core.
+#[test]
+fn siblings_outside_of_the_run_count_as_idle() {
+    let (machine, run) = (Topology::regular(1, 1, 4, 1, 2), cpus("0-2,4"));
+    let on = |free: &str, threads, placement| {
+        place(&machine, &run, &cpus(free), threads, placement, None).unwrap().to_string()
+    };
+    for placement in Placement::ALL {
+        assert_eq!(on("0-2,4", 3, placement), "0,2,4", "{placement}");
+        assert_eq!(on("1-2,4", 2, placement), "2,4", "another program has CPU 0");
+    }
+}
+
 #[test]
 fn spread_uses_siblings_only_when_every_core_has_a_thread() {
     let machine = Topology::regular(2, 1, 2, 1, 2);
@@ -139,7 +152,8 @@ fn fast_cpus_come_first_and_slow_cores_before_siblings() {
 fn earlier_cpus_only_decide_between_equal_choices() {
     let machine = figure_3_7();
     let again = |placement, threads, last: &str| {
-        place(&machine, &machine.all(), threads, placement, Some(&cpus(last))).unwrap().to_string()
+        let all = machine.all();
+        place(&machine, &all, &all, threads, placement, Some(&cpus(last))).unwrap().to_string()
     };
     assert_eq!(again(Packed, 2, "10-11"), "10-11");
     assert_eq!(again(Spread, 2, "7,13"), "7,13");
@@ -148,8 +162,11 @@ fn earlier_cpus_only_decide_between_equal_choices() {
 
 #[test]
 fn too_few_cpus_are_no_placement() {
-    assert_eq!(place(&figure_3_7(), &cpus("0-2"), 4, Packed, None), None);
-    assert_eq!(place(&Topology::regular(1, 1, 1, 2, 1), &cpus("0-3"), 3, Packed, None), None);
+    let on = |machine: &Topology, free: &str, threads| {
+        place(machine, &machine.all(), &cpus(free), threads, Packed, None)
+    };
+    assert_eq!(on(&figure_3_7(), "0-2", 4), None);
+    assert_eq!(on(&Topology::regular(1, 1, 1, 2, 1), "0-3", 3), None);
 }
 
 #[test]
@@ -186,7 +203,7 @@ proptest! {
         let (free, last) = (pick(&free), pick(&last));
         let threads = wish % (free.len() + 2);
         for placement in Placement::ALL {
-            match place(&machine, &free, threads, placement, Some(&last)) {
+            match place(&machine, &machine.all(), &free, threads, placement, Some(&last)) {
                 None => prop_assert!(threads > free.len()),
                 Some(chosen) => {
                     prop_assert_eq!(chosen.len(), threads);
