@@ -52,8 +52,6 @@ impl Session {
         let sizes: Vec<usize> = threads.iter().map(|n| usize::from(*n).min(cpus)).collect();
         let lets_end = request.kind.takes(OptionGroup::Goal) && request.how.goal().lets_end();
         let rounds = match request.kind.descriptor().round {
-            // A time limit begins with the turn.
-            _ if lets_end => 1,
             Some(round) => round(&sizes, cpus).ceil() as usize,
             // No time limit of a program runs before it starts.
             None if request.kind.starts_in_order() && pauses != Pauses::No => 1,
@@ -65,13 +63,13 @@ impl Session {
             let name = &spec.name;
             let max_frozen = request.how.max_frozen();
             let risks = &risks;
-            let is_held = lets_end && pauses == Pauses::No;
+            let is_grouped = spec.group.is_some();
             messages.add(&ProgramFacts {
                 name,
                 risks,
                 profile,
                 rounds,
-                is_held,
+                start: LimitStart::of(lets_end, is_grouped, pauses),
                 pauses,
                 max_frozen,
             });
@@ -102,14 +100,36 @@ struct PauseMessages {
     details: Vec<(Vec<String>, String)>,
 }
 
+/// When the time limit of a program begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LimitStart {
+    /// At once: turns of other programs use it up.
+    AtOnce,
+    /// With its turn, which lasts until it ends.
+    WithTurn,
+    /// With its turn, or earlier as a filler.
+    Held,
+}
+
+impl LimitStart {
+    fn of(lets_end: bool, is_grouped: bool, pauses: Pauses) -> LimitStart {
+        match pauses {
+            _ if !lets_end => LimitStart::AtOnce,
+            Pauses::By(_) => LimitStart::WithTurn,
+            // The programs of a group need each other.
+            Pauses::No if is_grouped => LimitStart::AtOnce,
+            Pauses::No => LimitStart::Held,
+        }
+    }
+}
+
 struct ProgramFacts<'a> {
     name: &'a str,
     risks: &'a PauseRisks,
     profile: &'a Profile,
     /// How many times as long as alone it may take because of turns.
     rounds: usize,
-    /// Whether it is held back until its turn, if it has a time limit.
-    is_held: bool,
+    start: LimitStart,
     pauses: Pauses,
     /// The longest pause of a program that has no other limit.
     max_frozen: Nanos,
@@ -166,7 +186,8 @@ const TIME_REMEDY: &str = "Remedy: a longer `timeout`, or `--policy fcfs`, which
 
 fn time_limit(facts: &ProgramFacts<'_>) -> Option<String> {
     let rounds = facts.rounds as u64;
-    let limit = facts.risks.time_limit.filter(|_| rounds > 1)?;
+    let is_used_up = rounds > 1 && facts.start == LimitStart::AtOnce;
+    let limit = facts.risks.time_limit.filter(|_| is_used_up)?;
     let takes = match facts.profile.solo {
         Some(solo) if solo * rounds <= limit => return None,
         Some(solo) => {
@@ -189,7 +210,7 @@ fn time_limit(facts: &ProgramFacts<'_>) -> Option<String> {
 }
 
 fn held(facts: &ProgramFacts<'_>) -> Option<String> {
-    let limit = facts.risks.time_limit.filter(|_| facts.is_held)?;
+    let limit = facts.risks.time_limit.filter(|_| facts.start == LimitStart::Held)?;
     Some(format!(
         "starts with its turn, or earlier if the programs in turn leave CPUs idle or take very \
          long: its `timeout` of {} begins then",
@@ -266,16 +287,25 @@ mod tests {
         rounds: usize,
         pauses: Pauses,
     ) -> (Vec<String>, Vec<String>) {
+        said_of(risks, solo, rounds, LimitStart::AtOnce, pauses)
+    }
+
+    fn said_of(
+        risks: PauseRisks,
+        solo: Option<u64>,
+        rounds: usize,
+        start: LimitStart,
+        pauses: Pauses,
+    ) -> (Vec<String>, Vec<String>) {
         let profile = Profile { solo: solo.map(Nanos::from_secs), ..Profile::default() };
         let mut messages = PauseMessages::default();
         let (risks, profile, max_frozen) = (&risks, &profile, Nanos::from_secs(1));
-        let is_held = rounds == 1 && pauses == Pauses::No;
         messages.add(&ProgramFacts {
             name: "a",
             risks,
             profile,
             rounds,
-            is_held,
+            start,
             pauses,
             max_frozen,
         });
@@ -306,9 +336,25 @@ mod tests {
                 assert_eq!(enough, [""; 0]);
             }
         }
-        let details = said(of(8), None, 1, Pauses::No).1;
+    }
+
+    /// Programs of a group are not held back.
+    #[test]
+    fn time_limits_that_begin_with_the_turn_are_announced() {
+        let said = |is_grouped, pauses| {
+            let risks =
+                PauseRisks { time_limit: Some(Nanos::from_secs(8)), ..PauseRisks::default() };
+            said_of(risks, None, 3, LimitStart::of(true, is_grouped, pauses), pauses)
+        };
+        let (warnings, details) = said(false, Pauses::No);
+        assert_eq!(warnings, [""; 0]);
         assert!(details[0].contains("starts with its turn") && details[0].contains("of 8 s"));
-        assert_eq!(said(of(8), None, 1, CGROUP), nothing());
+        let (warnings, details) = said(true, Pauses::No);
+        assert!(warnings[0].contains("takes up to 2.7 s alone"), "{warnings:?}");
+        assert_eq!(details, [""; 0]);
+        for is_grouped in [false, true] {
+            assert_eq!(said(is_grouped, CGROUP), nothing());
+        }
     }
 
     #[test]
