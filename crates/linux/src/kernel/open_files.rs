@@ -25,6 +25,8 @@ const EACH: usize = 4;
 const HOOK_SERVER: usize = 6;
 /// Counters of one program, if they are requested.
 const COUNTERS: usize = 4;
+/// The weight of a unit: of some processes of a program, which take turns with others.
+const UNIT: usize = 2;
 
 /// How many files a process may hold open; `None`: any number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +71,8 @@ pub struct TooFewFiles {
 #[derive(Debug)]
 pub struct Raised {
     found: FileLimit,
+    /// How many units each program may have besides all that is needed.
+    units: usize,
 }
 
 impl Raised {
@@ -89,13 +93,24 @@ impl Raised {
         // No process is refused this. If cosched is refused it nevertheless, the original limit may
         // be enough.
         let _ = FileLimit { soft: found.hard, ..found }.set();
-        Ok(Raised { found })
+        Ok(Raised { found, units: units_each(FileLimit::own().soft, needed, programs) })
+    }
+
+    /// How many units each program may have.
+    pub(crate) fn units(&self) -> usize {
+        self.units
     }
 
     /// The original limit, which programs get.
     pub fn found(&self) -> FileLimit {
         self.found
     }
+}
+
+/// How many units each program may have, where so many files may be open and are needed otherwise.
+fn units_each(limit: Option<u64>, needed: usize, programs: usize) -> usize {
+    let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+    limit.saturating_sub(needed) / UNIT / programs.max(1)
 }
 
 impl Drop for Raised {
@@ -121,6 +136,13 @@ mod tests {
         assert_eq!(FileLimit::own(), low);
         // Other tests in this process hold more files open.
         found.set().unwrap();
+    }
+
+    #[test]
+    fn programs_share_the_files_that_are_left_for_units() {
+        let units = |limit| units_each(Some(limit), 100, 2);
+        assert_eq!([50, 100, 103, 104, 1000].map(units), [0, 0, 0, 1, 225]);
+        assert!(units_each(None, 100, 2) > 1000);
     }
 
     #[test]

@@ -39,7 +39,7 @@ use crate::kernel::procfs::ProcState;
 use crate::process::tree::Process;
 use crate::safety::undo::LogError;
 use family::{Family, RunningThreads};
-use units::{loose, running, tied};
+use units::{MOST_UNITS, loose, running, tied};
 
 impl Linux {
     /// Notes a program that has begun, and has units or could have some.
@@ -146,10 +146,11 @@ impl Linux {
         let pids = loose(home);
         let loose_ones: Vec<Process> =
             sure.into_iter().filter(|process| pids.binary_search(&process.pid).is_ok()).collect();
-        let may_join = !family.units.is_empty() || threads > self.cpus.len();
+        let most = self.open_files.units().min(MOST_UNITS);
+        let may_join = most > 1 && (!family.units.is_empty() || threads > self.cpus.len());
         let is_first = may_join && !loose_ones.is_empty() && {
             let parts = tied(&loose_ones, &self.proc, &self.inspector.handed_out);
-            family.joins(parts, home, &mut self.within.made, now)
+            family.joins(parts, (home, most), &mut self.within.made, now)
         };
         if !family.units.is_empty() {
             family.counted(RunningThreads::of(&all, &loose(home)));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use cosched_core::Nanos;
 
-use super::units::{MOST_UNITS, Part, ProcessUnit};
+use super::units::{Part, ProcessUnit};
 use crate::cgroup::{Dir, Version, Weight};
 use crate::kernel::procfs::Proc;
 use crate::process::tree::Process;
@@ -190,12 +190,12 @@ impl Family {
         self.look_at = self.look_at.max(now + (cost * SPARING).min(PAUSES.1));
     }
 
-    /// Makes units of these parts of the program, in groups below `home`; a part that is tied to a
-    /// unit joins it. Returns whether these are the program's first units.
+    /// Makes units of these parts of the program, in groups below `home`, but not more than `most`.
+    /// A part that is tied to a unit joins it. Returns whether these are the program's first units.
     pub(super) fn joins(
         &mut self,
         parts: Vec<Part>,
-        home: &Dir,
+        (home, most): (&Dir, usize),
         made: &mut u32,
         now: Nanos,
     ) -> bool {
@@ -208,9 +208,8 @@ impl Family {
         let is_first = self.units.is_empty();
         for part in parts {
             let tied = self.units.iter().position(|unit| unit.is_tied_to(&part));
-            if let Some(place) =
-                tied.or_else(|| place_in(self.units.iter().map(|unit| unit.taken_in)))
-            {
+            let taken_in = self.units.iter().map(|unit| unit.taken_in);
+            if let Some(place) = tied.or_else(|| place_in(taken_in, most)) {
                 self.units[place].add(part);
             } else {
                 *made += 1;
@@ -287,8 +286,8 @@ impl Family {
 
 /// Of units that have taken in so many processes, the one that takes further ones in; `None`: they
 /// get one of their own. Left where they are, they would starve all units.
-fn place_in(taken_in: impl ExactSizeIterator<Item = usize>) -> Option<usize> {
-    let is_full = taken_in.len() >= MOST_UNITS;
+fn place_in(taken_in: impl ExactSizeIterator<Item = usize>, most: usize) -> Option<usize> {
+    let is_full = taken_in.len() >= most;
     let smallest = taken_in.enumerate().min_by_key(|(_, count)| *count);
     smallest.filter(|_| is_full).map(|(place, _)| place)
 }
@@ -337,10 +336,9 @@ mod tests {
 
     #[test]
     fn processes_beyond_the_most_units_share_the_smallest() {
-        assert_eq!(place_in([1; MOST_UNITS - 1].into_iter()), None);
-        let mut taken_in = [2; MOST_UNITS];
-        taken_in[7] = 1;
-        assert_eq!(place_in(taken_in.into_iter()), Some(7));
+        let place = |taken_in: [usize; 4], most| place_in(taken_in.into_iter(), most);
+        assert_eq!(place([1; 4], 5), None);
+        assert_eq!([place([2, 2, 1, 2], 4), place([2, 2, 1, 2], 3)], [Some(2); 2]);
     }
 
     #[test]
