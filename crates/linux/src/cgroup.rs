@@ -25,8 +25,6 @@ mod real_time;
 pub mod scope;
 mod weight;
 
-use std::ffi::OsStr;
-
 use cosched_core::ProgramId;
 
 pub use controllers::EnableError;
@@ -38,6 +36,7 @@ pub use dir::{Dir, PROBE, Version};
 pub use find::{Hierarchies, Hierarchy};
 pub use freeze::FreezeSwitch;
 pub use mark::Mark;
+pub(crate) use mark::{is_part_of_program, make_part_of_program};
 pub(crate) use real_time::{grant_real_time, real_time_budget, share_real_time};
 pub(crate) use weight::{Weight, WeightSwitch, can_be_idle, even_out, weigh_as_threads};
 
@@ -50,12 +49,6 @@ pub(crate) const UNIT: &str = "unit-";
 
 /// The group for all other processes of a program, where the program's group may hold none itself.
 pub(crate) const REST: &str = "rest";
-
-/// Whether cosched has made a cgroup below that of a program.
-pub(crate) fn is_part_of_program(dir: &Dir) -> bool {
-    let name = dir.path().file_name().and_then(OsStr::to_str).unwrap_or_default();
-    name == REST || name.starts_with(UNIT)
-}
 
 /// The name of a program's cgroup in that of its run.
 pub fn name_of(program: ProgramId) -> String {

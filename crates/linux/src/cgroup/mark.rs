@@ -15,11 +15,15 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, XattrFlags, fgetxattr, flock, fsetxattr};
+use rustix::fs::{FlockOperation, XattrFlags, fgetxattr, flock, fsetxattr, lgetxattr, lsetxattr};
 
 use super::dir::Dir;
+use crate::kernel::files::FileError;
 
 const NAME: &str = "user.cosched";
+/// The mark of a group that cosched made below that of a program. Names prove nothing: programs may
+/// make groups as well.
+const PART: &str = "user.cosched.part";
 /// The longest path that the kernel takes.
 const LONGEST: usize = 4096;
 
@@ -56,6 +60,23 @@ impl Mark {
         flock(&folder, FlockOperation::NonBlockingLockExclusive).ok()?;
         Some(PathBuf::from(OsString::from_vec(log)))
     }
+}
+
+/// Makes a group for some processes of a program, below that of the program.
+pub(crate) fn make_part_of_program(home: &Dir, name: &str) -> Result<Dir, FileError> {
+    let dir = home.create_child(name)?;
+    match lsetxattr(dir.path(), PART, b"1", XattrFlags::empty()) {
+        Ok(()) => Ok(dir),
+        Err(errno) => {
+            let _ = dir.remove();
+            Err(FileError::io("mark cgroup", dir.path(), errno))
+        }
+    }
+}
+
+/// Whether cosched has made a cgroup below that of a program.
+pub(crate) fn is_part_of_program(dir: &Dir) -> bool {
+    lgetxattr(dir.path(), PART, &mut [0; 1][..]).is_ok()
 }
 
 fn open(dir: &Dir) -> Option<File> {

@@ -6,7 +6,8 @@ use std::io;
 use rustix::io::Errno;
 
 use crate::cgroup::{
-    Dir, PASSED_ON, REST, UNIT, Version, Weight, WeightSwitch, grant_real_time, real_time_budget,
+    Dir, PASSED_ON, REST, UNIT, Version, Weight, WeightSwitch, grant_real_time, is_part_of_program,
+    make_part_of_program, real_time_budget,
 };
 use crate::kernel::files::FileError;
 use crate::kernel::procfs::{Proc, ProcState};
@@ -44,7 +45,7 @@ impl ProcessUnit {
         if home.version() == Version::V2 {
             make_room(home)?;
         }
-        let dir = home.create_child(&format!("{UNIT}{number}"))?;
+        let dir = make_part_of_program(home, &format!("{UNIT}{number}"))?;
         grant_real_time(&dir, real_time_budget(home).map(|all| all / MOST_UNITS as i64));
         match WeightSwitch::open(&dir) {
             Ok(weight) => {
@@ -103,11 +104,17 @@ impl ProcessUnit {
 /// The processes of a program's group that are in no unit, in order of their numbers.
 pub(super) fn loose(home: &Dir) -> Vec<i32> {
     let mut pids = home.procs().unwrap_or_default();
-    if home.version() == Version::V2 {
-        pids.extend(home.child(REST).procs().unwrap_or_default());
+    if let Some(rest) = rest(home) {
+        pids.extend(rest.procs().unwrap_or_default());
     }
     pids.sort_unstable();
     pids
+}
+
+/// The group that [`make_room`] has made, not one of the program's own.
+fn rest(home: &Dir) -> Option<Dir> {
+    let rest = home.child(REST);
+    (home.version() == Version::V2 && is_part_of_program(&rest)).then_some(rest)
 }
 
 /// How many of the first threads of a process are on a CPU, or wait for one.
@@ -152,13 +159,13 @@ pub(super) fn tied(processes: &[Process], proc: &Proc, handed_out: &HandedOut) -
 /// itself is left alone.
 fn make_room(home: &Dir) -> Result<(), FileError> {
     let passed_on = home.read(PASSED_ON)?;
-    if passed_on.split_whitespace().any(|name| name == "cpu") {
+    if rest(home).is_some() && passed_on.split_whitespace().any(|name| name == "cpu") {
         return Ok(());
     }
     if !home.children()?.is_empty() {
         return Err(FileError::io("divide", home.path(), io::Error::from(Errno::BUSY)));
     }
-    let rest = home.create_child(REST)?;
+    let rest = make_part_of_program(home, REST)?;
     let enabled = move_all(home, &rest).and_then(|()| home.write(PASSED_ON, "+cpu"));
     if enabled.is_err() {
         move_all(&rest, home)?;

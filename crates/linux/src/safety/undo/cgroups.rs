@@ -163,6 +163,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::cgroup::{can_be_idle, live, make_part_of_program};
 
     #[test]
     fn controllers_are_disabled_only_where_they_are_enabled() {
@@ -260,6 +261,26 @@ mod tests {
             [job.join("b").exists(), job.join("c").exists(), held.exists()],
             [false, false, true]
         );
+    }
+
+    /// The program has named a group as cosched names some.
+    #[test]
+    fn groups_that_a_program_made_keep_their_weight() {
+        let Some(run) = live::v1("cpu", "weights") else { return };
+        let program = run.dir().create_child("p0-0").unwrap();
+        let own = ["rest", "unit-2"].map(|name| program.create_child(name).unwrap());
+        let Ok(part) = make_part_of_program(&program, "unit-1") else {
+            return eprintln!("skipped: this kernel keeps no marks of cgroups");
+        };
+        let all = [&program, &part, &own[0], &own[1]];
+        if !can_be_idle(&program) {
+            return eprintln!("skipped: this kernel has no idle cgroups");
+        }
+        all.into_iter().for_each(|dir| dir.write("cpu.idle", "1").unwrap());
+        let doomed = Doomed::new(CgroupKind::V1Cpu, run.dir().path(), Path::new("/"));
+        doomed.even_out().unwrap();
+        let idle = all.map(|dir| dir.read("cpu.idle").unwrap());
+        assert_eq!(idle, ["0\n", "0\n", "1\n", "1\n"]);
     }
 
     #[test]
