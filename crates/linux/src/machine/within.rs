@@ -30,7 +30,7 @@ mod units;
 
 use std::collections::BTreeMap;
 
-use cosched_core::format::count;
+use cosched_core::format::{count, span};
 use cosched_core::{Nanos, ProgramId, Turn};
 
 use super::program::{ExecutionState, Live};
@@ -38,8 +38,8 @@ use super::{Linux, Origin};
 use crate::kernel::procfs::ProcState;
 use crate::process::tree::Process;
 use crate::safety::undo::LogError;
-use family::{Family, RunningThreads};
-use units::{MOST_UNITS, loose, running, tied};
+use family::{Family, RETRY, RunningThreads, UnitNews};
+use units::{MOST_UNITS, UnitHome, loose, running, tied};
 
 impl Linux {
     /// Notes a program that has begun, and has units or could have some.
@@ -81,8 +81,9 @@ impl Linux {
                 family.wait(now);
                 continue;
             }
-            if family.is_look_due(now) && self.look_for_units(*id, family, now) {
-                self.tell_of_units(*id);
+            let is_due = family.is_look_due(now);
+            if let Some(news) = is_due.then(|| self.look_for_units(*id, family, now)).flatten() {
+                self.tell_of_units(*id, &news);
             }
             passed_on |= family.pass_on(now, &self.proc);
         }
@@ -96,7 +97,13 @@ impl Linux {
         Ok(())
     }
 
-    fn tell_of_units(&self, id: ProgramId) {
+    fn tell_of_units(&self, id: ProgramId, news: &UnitNews) {
+        if let UnitNews::Failed(error) = news {
+            let again = span(RETRY);
+            let text =
+                format!("processes take no turns within: {error}; tried again every {again}");
+            return self.note(id, text);
+        }
         let cpus = count(self.cpus.len(), "CPU", "CPUs");
         let remedy = match self.run_cgroups.is_by_weight() {
             true => "they take turns",
@@ -115,9 +122,14 @@ impl Linux {
     }
 
     /// Looks which processes of a program compute with several threads, and makes units of them, if
-    /// it takes turns by weight. Returns whether these are the program's first.
-    fn look_for_units(&mut self, id: ProgramId, family: &mut Family, now: Nanos) -> bool {
-        let Some(live) = self.live.get(&id) else { return false };
+    /// it takes turns by weight. Returns what the user should know.
+    fn look_for_units(
+        &mut self,
+        id: ProgramId,
+        family: &mut Family,
+        now: Nanos,
+    ) -> Option<UnitNews> {
+        let live = self.live.get(&id)?;
         let (mut busy, mut threads, mut all) = (BTreeMap::new(), 0, BTreeMap::new());
         let began = self.clock.now();
         for process in live.tree.members(&self.proc) {
@@ -141,17 +153,18 @@ impl Linux {
             if could {
                 family.end_looks();
             }
-            return could;
+            return could.then_some(UnitNews::Several);
         };
         let pids = loose(home);
         let loose_ones: Vec<Process> =
             sure.into_iter().filter(|process| pids.binary_search(&process.pid).is_ok()).collect();
         let most = self.open_files.units().min(MOST_UNITS);
-        let may_join = most > 1 && (!family.units.is_empty() || threads > self.cpus.len());
-        let is_first = may_join && !loose_ones.is_empty() && {
+        let are_many = !family.units.is_empty() || threads > self.cpus.len();
+        let may_join = most > 1 && are_many && family.may_make(now) && !loose_ones.is_empty();
+        let news = may_join.then(|| {
             let parts = tied(&loose_ones, &self.proc, &self.inspector.handed_out);
-            family.joins(parts, (home, most), &mut self.within.made, now)
-        };
+            family.joins(parts, &UnitHome { dir: home, most }, &mut self.within.made, now)
+        });
         if !family.units.is_empty() {
             family.counted(RunningThreads::of(&all, &loose(home)));
         }
@@ -160,6 +173,6 @@ impl Linux {
             let most = self.within.most.entry(id.slot).or_default();
             *most = units.max(*most);
         }
-        is_first
+        news.flatten()
     }
 }

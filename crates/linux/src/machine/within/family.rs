@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use cosched_core::Nanos;
 
-use super::units::{Part, ProcessUnit};
-use crate::cgroup::{Dir, Version, Weight};
+use super::units::{Part, ProcessUnit, UnitHome};
+use crate::cgroup::{Version, Weight};
+use crate::kernel::files::FileError;
 use crate::kernel::procfs::Proc;
 use crate::process::tree::Process;
 
@@ -22,6 +23,8 @@ const PAUSES: (Nanos, Nanos) = (Nanos::from_millis(200), Nanos::from_secs(4));
 const SOON: Nanos = Nanos::from_millis(100);
 /// A look is followed by a pause of at least so many times its duration: 0.2 %.
 const SPARING: u64 = 500;
+/// The time until units are made again after one could not be made.
+pub(super) const RETRY: Nanos = Nanos::from_secs(10);
 /// A process that reads and writes more often in a second may wait for another one: by pipes and
 /// sockets, it is not known for which.
 const MOST_CALLS: f64 = 50.0;
@@ -62,6 +65,15 @@ impl RunningThreads {
     }
 }
 
+/// What the user should know of a program's units. It is told once.
+#[derive(Debug)]
+pub(super) enum UnitNews {
+    /// There are several, or could be.
+    Several,
+    /// One could not be made.
+    Failed(FileError),
+}
+
 #[derive(Debug)]
 pub(crate) struct Family {
     /// In the order of their turns; the first has its turn.
@@ -73,6 +85,11 @@ pub(crate) struct Family {
     /// The processes that were made units, or of which it is known that they are none.
     known: BTreeSet<Process>,
     look_at: Nanos,
+    /// From when on units may be made again.
+    make_at: Nanos,
+    /// Whether the user knows that processes take turns, and that one could not be made a unit.
+    told_turns: bool,
+    told_failure: bool,
     pause: Nanos,
     /// When the unit in turn is checked next.
     check_at: Nanos,
@@ -113,6 +130,9 @@ impl Family {
             looked_at: now,
             known: BTreeSet::new(),
             look_at: now + PAUSES.0,
+            make_at: now,
+            told_turns: false,
+            told_failure: false,
             pause: PAUSES.0,
             check_at: Nanos::NEVER,
             clock: TurnClock { has_turn, since: now, used: Nanos::ZERO },
@@ -190,37 +210,52 @@ impl Family {
         self.look_at = self.look_at.max(now + (cost * SPARING).min(PAUSES.1));
     }
 
-    /// Makes units of these parts of the program, in groups below `home`, but not more than `most`.
-    /// A part that is tied to a unit joins it. Returns whether these are the program's first units.
+    /// Whether units may be made: not soon after one could not be made.
+    pub(super) fn may_make(&self, now: Nanos) -> bool {
+        now >= self.make_at
+    }
+
+    /// Makes units of these parts of the program. A part that is tied to a unit joins it. Returns
+    /// what the user should know.
     pub(super) fn joins(
         &mut self,
         parts: Vec<Part>,
-        (home, most): (&Dir, usize),
+        home: &UnitHome<'_>,
         made: &mut u32,
         now: Nanos,
-    ) -> bool {
-        self.known.extend(parts.iter().flat_map(|part| part.processes.iter().copied()));
+    ) -> Option<UnitNews> {
         if self.units.len() + parts.len() < 2 {
             // The only one may get company.
-            self.known.clear();
-            return false;
+            return None;
         }
-        let is_first = self.units.is_empty();
+        let mut failure = None;
         for part in parts {
+            let processes = part.processes.clone();
             let tied = self.units.iter().position(|unit| unit.is_tied_to(&part));
             let taken_in = self.units.iter().map(|unit| unit.taken_in);
-            if let Some(place) = tied.or_else(|| place_in(taken_in, most)) {
+            if let Some(place) = tied.or_else(|| place_in(taken_in, home.most)) {
                 self.units[place].add(part);
             } else {
                 *made += 1;
-                // Without a group, its processes stay where they are, as without cosched.
-                self.units.extend(ProcessUnit::make(home, *made, part).ok());
+                match ProcessUnit::make(home.dir, *made, part) {
+                    Ok(unit) => self.units.push_back(unit),
+                    // The others would hardly get one either.
+                    Err(error) => {
+                        self.make_at = now + RETRY;
+                        failure = Some(error);
+                        break;
+                    }
+                }
             }
+            self.known.extend(processes);
         }
         self.clock.begin(now);
         self.check_at = now + CHECK;
         self.weigh();
-        is_first && self.units.len() > 1
+        if self.units.len() > 1 && !std::mem::replace(&mut self.told_turns, true) {
+            return Some(UnitNews::Several);
+        }
+        failure.filter(|_| !std::mem::replace(&mut self.told_failure, true)).map(UnitNews::Failed)
     }
 
     /// Notes how many threads of the program run.
@@ -295,6 +330,7 @@ fn place_in(taken_in: impl ExactSizeIterator<Item = usize>, most: usize) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cgroup::Dir;
 
     fn process(pid: i32) -> Process {
         Process { pid, start_time: 7 }
@@ -372,6 +408,26 @@ mod tests {
         );
         let later = [(process(1), Some(15)), (process(2), Some(16)), (process(3), None)].into();
         assert_eq!(family.saw(later, ms(100)), [process(1)], "50 calls a second");
+    }
+
+    /// An ordinary folder has no weights.
+    #[test]
+    fn units_that_could_not_be_made_are_tried_again_later() {
+        let (folder, seconds) = (tempfile::tempdir().unwrap(), Nanos::from_secs);
+        let home = UnitHome { dir: &Dir::new(folder.path(), Version::V1), most: 8 };
+        let mut family = Family::new(true, Nanos::ZERO);
+        let mut joined = |now| {
+            family.saw(busy(&[1, 2]), now);
+            let sure = family.saw(busy(&[1, 2]), now);
+            assert_eq!(sure, [process(1), process(2)]);
+            let part = |process| Part { processes: vec![process], keys: BTreeSet::new() };
+            let parts = sure.into_iter().map(part).collect();
+            let news = family.joins(parts, &home, &mut 0, now);
+            assert!(!family.may_make(now + RETRY - Nanos(1)) && family.may_make(now + RETRY));
+            news
+        };
+        assert!(matches!(joined(seconds(1)), Some(UnitNews::Failed(_))));
+        assert!(joined(seconds(20)).is_none(), "the user knows it");
     }
 
     #[test]

@@ -21,11 +21,20 @@ pub(super) const MOST_UNITS: usize = 32;
 /// How often the processes of a program are moved until none is left to move.
 const MOST_MOVES: usize = 20;
 
+/// Where the units of a program are.
+#[derive(Debug)]
+pub(super) struct UnitHome<'a> {
+    /// The program's group.
+    pub(super) dir: &'a Dir,
+    /// How many units it may have.
+    pub(super) most: usize,
+}
+
 /// Processes that wait for each other, and by what.
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) processes: Vec<Process>,
-    keys: BTreeSet<SharedKey>,
+    pub(super) keys: BTreeSet<SharedKey>,
 }
 
 /// A part that takes turns with others.
