@@ -82,7 +82,12 @@ impl Linux {
                 continue;
             }
             let is_due = family.is_look_due(now);
-            if let Some(news) = is_due.then(|| self.look_for_units(*id, family, now)).flatten() {
+            let began = self.clock.now();
+            let news = is_due.then(|| self.look_for_units(*id, family, now)).flatten();
+            if is_due {
+                family.spare(self.clock.now().since(began), now);
+            }
+            if let Some(news) = news {
                 self.tell_of_units(*id, &news);
             }
             passed_on |= family.pass_on(now, &self.proc);
@@ -131,7 +136,6 @@ impl Linux {
     ) -> Option<UnitNews> {
         let live = self.live.get(&id)?;
         let (mut busy, mut threads, mut all) = (BTreeMap::new(), 0, BTreeMap::new());
-        let began = self.clock.now();
         for process in live.tree.members(&self.proc) {
             let Some(stat) = process.look(&self.proc) else { continue };
             let running = match stat.threads {
@@ -146,7 +150,6 @@ impl Linux {
         }
         family.forget_ended(&all.keys().copied().collect());
         let sure = family.saw(busy, now);
-        family.spare(self.clock.now().since(began), now);
         let home = live.share_dir().filter(|_| self.run_cgroups.is_by_weight());
         let Some(home) = home else {
             let could = sure.len() > 1 && threads > self.cpus.len();
@@ -162,7 +165,7 @@ impl Linux {
         let are_many = !family.units.is_empty() || threads > self.cpus.len();
         let may_join = most > 1 && are_many && family.may_make(now) && !loose_ones.is_empty();
         let news = may_join.then(|| {
-            let parts = tied(&loose_ones, &self.proc, &self.inspector.handed_out);
+            let parts = tied(loose_ones, &self.proc, &self.inspector.handed_out);
             family.joins(parts, &UnitHome { dir: home, most }, &mut self.within.made, now)
         });
         if !family.units.is_empty() {

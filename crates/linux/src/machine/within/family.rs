@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use cosched_core::Nanos;
 
-use super::units::{Part, ProcessUnit, UnitHome};
+use super::units::{FoundParts, ProcessUnit, UnitHome};
 use crate::cgroup::{Version, Weight};
 use crate::kernel::files::FileError;
 use crate::kernel::procfs::Proc;
@@ -219,12 +219,13 @@ impl Family {
     /// what the user should know.
     pub(super) fn joins(
         &mut self,
-        parts: Vec<Part>,
+        found: FoundParts,
         home: &UnitHome<'_>,
         made: &mut u32,
         now: Nanos,
     ) -> Option<UnitNews> {
-        if self.units.len() + parts.len() < 2 {
+        let FoundParts { parts, are_all } = found;
+        if are_all && self.units.len() + parts.len() < 2 {
             // The only one may get company.
             return None;
         }
@@ -329,6 +330,7 @@ fn place_in(taken_in: impl ExactSizeIterator<Item = usize>, most: usize) -> Opti
 
 #[cfg(test)]
 mod tests {
+    use super::super::units::Part;
     use super::*;
     use crate::cgroup::Dir;
 
@@ -422,7 +424,7 @@ mod tests {
             assert_eq!(sure, [process(1), process(2)]);
             let part = |process| Part { processes: vec![process], keys: BTreeSet::new() };
             let parts = sure.into_iter().map(part).collect();
-            let news = family.joins(parts, &home, &mut 0, now);
+            let news = family.joins(FoundParts { parts, are_all: true }, &home, &mut 0, now);
             assert!(!family.may_make(now + RETRY - Nanos(1)) && family.may_make(now + RETRY));
             news
         };

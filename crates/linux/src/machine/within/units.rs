@@ -16,6 +16,8 @@ use crate::process::tree::Process;
 
 /// The most threads of a process or a unit that are looked at.
 const MOST_LOOKS: usize = 32;
+/// The most processes whose files are looked through at once.
+const MOST_TIED: usize = 64;
 /// The most units of a program, which each get as small a part of its budget for real-time threads.
 pub(super) const MOST_UNITS: usize = 32;
 /// How often the processes of a program are moved until none is left to move.
@@ -35,6 +37,14 @@ pub(super) struct UnitHome<'a> {
 pub(super) struct Part {
     pub(super) processes: Vec<Process>,
     pub(super) keys: BTreeSet<SharedKey>,
+}
+
+/// The parts of a program that were found in one look.
+#[derive(Debug)]
+pub(super) struct FoundParts {
+    pub(super) parts: Vec<Part>,
+    /// Whether no further process may be a part.
+    pub(super) are_all: bool,
 }
 
 /// A part that takes turns with others.
@@ -137,8 +147,11 @@ fn runs(proc: &Proc, pid: i32, tid: i32) -> bool {
     proc.thread_stat(pid, tid).is_ok_and(|stat| stat.state == ProcState::Running)
 }
 
-/// These processes, those that wait for each other together.
-pub(super) fn tied(processes: &[Process], proc: &Proc, handed_out: &HandedOut) -> Vec<Part> {
+/// The first of these processes, those that wait for each other together. Reading what one holds
+/// takes long, so the others have to wait for the next look.
+pub(super) fn tied(mut processes: Vec<Process>, proc: &Proc, handed_out: &HandedOut) -> FoundParts {
+    let are_all = processes.len() <= MOST_TIED;
+    processes.truncate(MOST_TIED);
     let mut tables = Tables::default();
     let all: Vec<Dependencies> = processes
         .iter()
@@ -150,17 +163,17 @@ pub(super) fn tied(processes: &[Process], proc: &Proc, handed_out: &HandedOut) -
         .collect();
     let groups = dependencies::groups(&all);
     let mut parts: Vec<(Option<cosched_core::GroupId>, Part)> = Vec::new();
-    for ((process, found), group) in processes.iter().zip(all).zip(groups) {
+    for ((process, found), group) in processes.into_iter().zip(all).zip(groups) {
         let same = parts.iter_mut().find(|(other, _)| group.is_some() && *other == group);
         match same {
             Some((_, part)) => {
-                part.processes.push(*process);
+                part.processes.push(process);
                 part.keys.extend(found.shared);
             }
-            None => parts.push((group, Part { processes: vec![*process], keys: found.shared })),
+            None => parts.push((group, Part { processes: vec![process], keys: found.shared })),
         }
     }
-    parts.into_iter().map(|(_, part)| part).collect()
+    FoundParts { parts: parts.into_iter().map(|(_, part)| part).collect(), are_all }
 }
 
 /// Moves the processes of a program's group of version 2 to a child, and enables the `cpu`
@@ -197,4 +210,25 @@ fn move_all(from: &Dir, to: &Dir) -> Result<(), FileError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn processes(count: usize) -> Vec<Process> {
+        (1..).map(|pid| Process { pid, start_time: 7 }).take(count).collect()
+    }
+
+    #[test]
+    fn only_some_processes_are_looked_through_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let looked_at = |count| {
+            let found = tied(processes(count), &Proc::new(folder.path()), &HandedOut::default());
+            let seen = found.parts.into_iter().flat_map(|part| part.processes);
+            (seen.collect::<Vec<Process>>(), found.are_all)
+        };
+        assert_eq!(looked_at(MOST_TIED), (processes(MOST_TIED), true));
+        assert_eq!(looked_at(1000), (processes(MOST_TIED), false));
+    }
 }
