@@ -105,8 +105,9 @@ impl Linux {
     fn tell_of_units(&self, id: ProgramId, news: &UnitNews) {
         if let UnitNews::Failed(error) = news {
             let again = span(RETRY);
-            let text =
-                format!("processes take no turns within: {error}; tried again every {again}");
+            let text = format!(
+                "some of its processes take no turns: {error}. cosched tries again every {again}"
+            );
             return self.note(id, text);
         }
         let cpus = count(self.cpus.len(), "CPU", "CPUs");
