@@ -167,7 +167,12 @@ impl Linux {
         let may_join = most > 1 && are_many && family.may_make(now) && !loose_ones.is_empty();
         let news = may_join.then(|| {
             let parts = tied(loose_ones, &self.proc, &self.inspector.handed_out);
-            family.joins(parts, &UnitHome { dir: home, most }, &mut self.within.made, now)
+            family.joins(
+                parts,
+                &UnitHome { dir: home, most, proc: &self.proc },
+                &mut self.within.made,
+                now,
+            )
         });
         if !family.units.is_empty() {
             family.counted(RunningThreads::of(&all, &loose(home)));

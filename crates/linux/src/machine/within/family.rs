@@ -235,10 +235,10 @@ impl Family {
             let tied = self.units.iter().position(|unit| unit.is_tied_to(&part));
             let taken_in = self.units.iter().map(|unit| unit.taken_in);
             if let Some(place) = tied.or_else(|| place_in(taken_in, home.most)) {
-                self.units[place].add(part);
+                self.units[place].add(part, home.proc);
             } else {
                 *made += 1;
-                match ProcessUnit::make(home.dir, *made, part) {
+                match ProcessUnit::make(home, *made, part) {
                     Ok(unit) => self.units.push_back(unit),
                     // The others would hardly get one either.
                     Err(error) => {
@@ -416,7 +416,8 @@ mod tests {
     #[test]
     fn units_that_could_not_be_made_are_tried_again_later() {
         let (folder, seconds) = (tempfile::tempdir().unwrap(), Nanos::from_secs);
-        let home = UnitHome { dir: &Dir::new(folder.path(), Version::V1), most: 8 };
+        let (dir, proc) = (Dir::new(folder.path(), Version::V1), Proc::new(folder.path()));
+        let home = UnitHome { dir: &dir, most: 8, proc: &proc };
         let mut family = Family::new(true, Nanos::ZERO);
         let mut joined = |now| {
             family.saw(busy(&[1, 2]), now);

@@ -6,10 +6,10 @@ use std::io;
 use rustix::io::Errno;
 
 use crate::cgroup::{
-    Dir, PASSED_ON, REST, UNIT, Version, Weight, WeightSwitch, grant_real_time, is_part_of_program,
-    make_part_of_program, real_time_budget,
+    Dir, Hierarchies, Hierarchy, PASSED_ON, REST, UNIT, Version, Weight, WeightSwitch,
+    grant_real_time, is_part_of_program, make_part_of_program, real_time_budget,
 };
-use crate::kernel::files::FileError;
+use crate::kernel::files::{FileError, unless_gone};
 use crate::kernel::procfs::{Proc, ProcState};
 use crate::observe::dependencies::{self, Dependencies, HandedOut, SharedKey, Tables};
 use crate::process::tree::Process;
@@ -30,6 +30,7 @@ pub(super) struct UnitHome<'a> {
     pub(super) dir: &'a Dir,
     /// How many units it may have.
     pub(super) most: usize,
+    pub(super) proc: &'a Proc,
 }
 
 /// Processes that wait for each other, and by what.
@@ -60,9 +61,13 @@ pub(super) struct ProcessUnit {
 
 impl ProcessUnit {
     /// Makes a group below that of the program, and moves the processes there.
-    pub(super) fn make(home: &Dir, number: u32, part: Part) -> Result<ProcessUnit, FileError> {
+    pub(super) fn make(
+        UnitHome { dir: home, proc, .. }: &UnitHome<'_>,
+        number: u32,
+        part: Part,
+    ) -> Result<ProcessUnit, FileError> {
         if home.version() == Version::V2 {
-            make_room(home)?;
+            make_room(home, proc)?;
         }
         let dir = make_part_of_program(home, &format!("{UNIT}{number}"))?;
         grant_real_time(&dir, real_time_budget(home).map(|all| all / MOST_UNITS as i64));
@@ -70,7 +75,7 @@ impl ProcessUnit {
             Ok(weight) => {
                 let mut unit =
                     ProcessUnit { dir, number, taken_in: 0, weight, keys: BTreeSet::new() };
-                unit.add(part);
+                unit.add(part, proc);
                 Ok(unit)
             }
             Err(error) => {
@@ -81,8 +86,8 @@ impl ProcessUnit {
     }
 
     /// Takes further processes in. One that has ended, or may not be moved, is left where it is.
-    pub(super) fn add(&mut self, part: Part) {
-        part.processes.iter().for_each(|process| _ = self.dir.add(process.pid));
+    pub(super) fn add(&mut self, part: Part, proc: &Proc) {
+        part.processes.iter().for_each(|process| _ = move_to(&self.dir, *process, proc));
         self.taken_in += part.processes.len();
         self.keys.extend(part.keys);
     }
@@ -179,7 +184,7 @@ pub(super) fn tied(mut processes: Vec<Process>, proc: &Proc, handed_out: &Handed
 /// Moves the processes of a program's group of version 2 to a child, and enables the `cpu`
 /// controller for its children: a group with processes may not. A program that has made groups
 /// itself is left alone.
-fn make_room(home: &Dir) -> Result<(), FileError> {
+fn make_room(home: &Dir, proc: &Proc) -> Result<(), FileError> {
     let passed_on = home.read(PASSED_ON)?;
     if rest(home).is_some() && passed_on.split_whitespace().any(|name| name == "cpu") {
         return Ok(());
@@ -188,32 +193,64 @@ fn make_room(home: &Dir) -> Result<(), FileError> {
         return Err(FileError::io("divide", home.path(), io::Error::from(Errno::BUSY)));
     }
     let rest = make_part_of_program(home, REST)?;
-    let enabled = move_all(home, &rest).and_then(|()| home.write(PASSED_ON, "+cpu"));
+    let enabled = move_all(home, &rest, proc).and_then(|()| home.write(PASSED_ON, "+cpu"));
     if enabled.is_err() {
-        move_all(&rest, home)?;
+        move_all(&rest, home, proc)?;
         let _ = rest.remove();
     }
     enabled
 }
 
-fn move_all(from: &Dir, to: &Dir) -> Result<(), FileError> {
+fn move_all(from: &Dir, to: &Dir, proc: &Proc) -> Result<(), FileError> {
     for _ in 0..MOST_MOVES {
         let pids = from.procs()?;
         if pids.is_empty() {
             break;
         }
-        for pid in pids {
-            match to.add(pid) {
-                Err(error) if !error.is_gone() => return Err(error),
-                _ => {}
-            }
+        let found: Vec<Process> =
+            pids.iter().filter_map(|pid| Process::find(proc, *pid).ok()).collect();
+        // One that has got its number since the first list may be in another group.
+        let still = from.procs()?;
+        for process in found.into_iter().filter(|one| still.binary_search(&one.pid).is_ok()) {
+            move_to(to, process, proc)?;
         }
     }
     Ok(())
 }
 
+/// Moves a process to a group. One that has ended is left alone, and so is another one that has its
+/// number by now. If that has got the number in this very moment, it is moved back.
+fn move_to(group: &Dir, process: Process, proc: &Proc) -> Result<(), FileError> {
+    if process.look(proc).is_none() {
+        return Ok(());
+    }
+    unless_gone(group.add(process.pid))?;
+    let now = Process::find(proc, process.pid).ok();
+    if now.is_some_and(|now| now != process) {
+        move_back(group, process.pid, proc);
+    }
+    Ok(())
+}
+
+/// Moves a process from a group to that of its parent, where it has just begun.
+fn move_back(group: &Dir, pid: i32, proc: &Proc) {
+    let parent = proc.stat(pid).and_then(|stat| Hierarchies::of(stat.ppid, proc));
+    // One that has ended needs nothing.
+    let trees = parent.unwrap_or_default();
+    let has_group = |tree: &&Hierarchy| {
+        tree.own.version() == group.version() && group.path().starts_with(&tree.mount)
+    };
+    if let Some(tree) = trees.all().iter().find(has_group) {
+        let _ = tree.own.add(pid);
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use tempfile::TempDir;
+
     use super::*;
 
     fn processes(count: usize) -> Vec<Process> {
@@ -230,5 +267,54 @@ mod tests {
         };
         assert_eq!(looked_at(MOST_TIED), (processes(MOST_TIED), true));
         assert_eq!(looked_at(1000), (processes(MOST_TIED), false));
+    }
+
+    /// A folder that stands for `/proc`, with a process of this start time, and its parent.
+    fn made_up(process: Process) -> (TempDir, Proc) {
+        let root = tempfile::tempdir().unwrap();
+        let proc = Proc::new(root.path());
+        let Process { pid, start_time } = process;
+        let stat = format!(
+            "{pid} (a) R 5 42 7 0 0 0 1 2 3 4 55 66 5 6 20 0 1 0 {start_time} 11 12 \
+             0 0 0 0 0 0 0 0 0 0 0 0 0 0 3"
+        );
+        let mount = root.path().join("cpu");
+        let mounts = format!("30 23 0:26 / {} rw - cgroup cgroup rw,cpu", mount.display());
+        for (file, text) in [
+            (&*format!("{pid}/stat"), &*stat),
+            ("5/cgroup", "1:cpu:/parent\n"),
+            ("self/mountinfo", &*mounts),
+            ("cpu/parent/cgroup.procs", ""),
+            ("cpu/unit/cgroup.procs", ""),
+        ] {
+            let path = root.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        (root, proc)
+    }
+
+    fn group(root: &TempDir, name: &str) -> Dir {
+        Dir::new(root.path().join("cpu").join(name), Version::V1)
+    }
+
+    #[test]
+    fn a_process_with_the_number_of_an_ended_one_stays() {
+        let process = Process { pid: 12, start_time: 7 };
+        let (root, proc) = made_up(process);
+        let unit = group(&root, "unit");
+        let moved = |process| {
+            move_to(&unit, process, &proc).unwrap();
+            unit.procs().unwrap()
+        };
+        assert_eq!(moved(Process { start_time: 6, ..process }), [0; 0]);
+        assert_eq!(moved(process), [12]);
+    }
+
+    #[test]
+    fn a_process_moved_by_mistake_returns_to_its_parent() {
+        let (root, proc) = made_up(Process { pid: 12, start_time: 7 });
+        move_back(&group(&root, "unit"), 12, &proc);
+        assert_eq!(group(&root, "parent").procs().unwrap(), [12]);
     }
 }
