@@ -9,7 +9,7 @@ use cosched_core::{CpuSet, ProgramId};
 
 use super::program::Live;
 use crate::kernel::affinity;
-use crate::kernel::procfs::Proc;
+use crate::kernel::procfs::{Proc, Stat};
 
 /// A process with less CPU time than this, in ticks, does not compute.
 const LITTLE: u64 = 10;
@@ -55,10 +55,10 @@ fn are_crowded(one: &CpuSet, other: &CpuSet, all: &CpuSet) -> bool {
     one.intersects(other) && one.union(other).len() < all.len().min(one.len() + other.len())
 }
 
-/// The processes of a program that compute.
-pub(super) fn computing(live: &Live, proc: &Proc) -> Vec<i32> {
-    let stats = live.tree.members(proc).into_iter().filter_map(|process| process.look(proc));
-    let used: Vec<(i32, u64)> = stats.map(|stat| (stat.pid, stat.utime + stat.stime)).collect();
+/// Those of a program's processes that compute.
+pub(super) fn computing(processes: &[Stat]) -> Vec<i32> {
+    let used = processes.iter().map(|stat| (stat.pid, stat.utime + stat.stime));
+    let used: Vec<(i32, u64)> = used.collect();
     let most = used.iter().map(|(_, ticks)| *ticks).max().unwrap_or_default();
     let computes = |ticks: u64| ticks >= LITTLE && ticks >= most / 10;
     used.into_iter().filter(|(_, ticks)| computes(*ticks)).map(|(pid, _)| pid).collect()

@@ -19,6 +19,7 @@ use crate::kernel::files::FileError;
 use crate::kernel::procfs::Proc;
 use crate::kernel::procfs::ProcState;
 use crate::observe::dependencies::{self, Dependencies, HandedOut, SharedKey, Tables};
+use crate::process::tree::Process;
 use crate::safety::undo::Record;
 
 const FIRST: Nanos = Nanos::from_millis(100);
@@ -292,12 +293,10 @@ impl Linux {
     fn count_threads(&mut self, live: &Live, of_main: u32) {
         let mut threads = of_main;
         if self.inspector.counts_threads(live.id, self.clock.now()) {
-            let members = live.tree.members(&self.proc).into_iter();
-            let others = members.filter(|process| Some(*process) != live.tree.main);
-            let of_others = others.filter_map(|process| process.look(&self.proc));
-            threads += of_others.map(|stat| stat.threads).sum::<u32>();
-            let computing = computing(live, &self.proc);
-            self.inspector.saw_processes(live.id, computing.len());
+            let stats = live.tree.stats(&self.proc);
+            let others = stats.iter().filter(|stat| Some(Process::from(**stat)) != live.tree.main);
+            threads += others.map(|stat| stat.threads).sum::<u32>();
+            self.inspector.saw_processes(live.id, computing(&stats).len());
         } else if self.inspector.threads[usize::from(live.id.slot)].is_none() {
             // That of the first process alone is no figure for the program.
             return;
@@ -311,8 +310,11 @@ impl Linux {
         tables: &mut Tables,
     ) -> Result<(), MachineError> {
         let Some(live) = self.live.get(&id) else { return Ok(()) };
-        let (dependencies, traced, threads) = self.dependencies_of(live, tables)?;
-        let (strays, pids) = (live.has_strays(&self.proc), computing(live, &self.proc));
+        let stats = live.tree.stats(&self.proc);
+        let processes: Vec<Process> = stats.iter().copied().map(Process::from).collect();
+        let (dependencies, traced, threads) = self.dependencies_of(live, &processes, tables)?;
+        let strays = live.has_strays(&processes, &self.proc);
+        let pids = computing(&stats);
         let confined = confined_to(live, &pids, &self.proc, &self.cpus);
         self.inspector.saw_threads(id, threads);
         self.inspector.saw_processes(id, pids.len());
@@ -392,14 +394,16 @@ impl Linux {
         }
     }
 
-    /// What a program shares, whether another process traces it, and how many threads it has.
+    /// What a program with these processes shares, whether another process traces it, and how many
+    /// threads it has.
     fn dependencies_of(
         &self,
         live: &Live,
+        processes: &[Process],
         tables: &mut Tables,
     ) -> Result<(Dependencies, bool, u32), MachineError> {
         let members = |live: &Live| live.tree.members(&self.proc);
-        let pids: Vec<i32> = members(live).iter().map(|process| process.pid).collect();
+        let pids: Vec<i32> = processes.iter().map(|process| process.pid).collect();
         let looks = pids.iter().filter_map(|pid| self.proc.tracer_and_threads(*pid).ok());
         let (mut traced, mut threads) = (false, 0);
         for (tracer, own) in looks {

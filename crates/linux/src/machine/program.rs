@@ -217,16 +217,16 @@ impl Live {
         members.any(|pids| pids.contains(&pid))
     }
 
-    /// Whether a process of the program has left a cgroup that it was started in. The sentinel of
-    /// a cosched within the program does so to be safe.
-    pub(super) fn has_strays(&self, proc: &Proc) -> bool {
+    /// Whether one of these processes of the program has left a cgroup that it was started in. The
+    /// sentinel of a cosched within the program does so to be safe.
+    pub(super) fn has_strays(&self, processes: &[Process], proc: &Proc) -> bool {
         self.cgroups.all.iter().any(|dir| {
             let is_outside = |process: &Process| {
                 let within = dir.procs_recursive().unwrap_or_else(|_| vec![process.pid]);
                 within.binary_search(&process.pid).is_err()
             };
             let Ok(within) = dir.procs_recursive() else { return false };
-            let mut outside = self.tree.members(proc);
+            let mut outside = processes.to_vec();
             outside.retain(|process| within.binary_search(&process.pid).is_err());
             outside.retain(|process| !Helper::Sentinel.may_be(process.pid, proc));
             // It may have started after the first look, or ended before the second.

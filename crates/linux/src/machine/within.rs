@@ -137,8 +137,8 @@ impl Linux {
     ) -> Option<UnitNews> {
         let live = self.live.get(&id)?;
         let (mut busy, mut threads, mut all) = (BTreeMap::new(), 0, BTreeMap::new());
-        for process in live.tree.members(&self.proc) {
-            let Some(stat) = process.look(&self.proc) else { continue };
+        for stat in live.tree.stats(&self.proc) {
+            let process = Process::from(stat);
             let running = match stat.threads {
                 1 => u32::from(stat.state == ProcState::Running),
                 _ => running(process, &self.proc),

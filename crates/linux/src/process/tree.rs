@@ -133,9 +133,19 @@ impl Tree {
         self.read_members(proc).0
     }
 
+    /// The same, with their present data.
+    pub(crate) fn stats(&self, proc: &Proc) -> Vec<Stat> {
+        self.read_stats(proc).0
+    }
+
     /// The present processes of the program, and why further ones may be missing: the caller may
     /// open no more files, say.
     pub(crate) fn read_members(&self, proc: &Proc) -> (Vec<Process>, Option<FileError>) {
+        let (stats, lack) = self.read_stats(proc);
+        (stats.into_iter().map(Process::from).collect(), lack)
+    }
+
+    fn read_stats(&self, proc: &Proc) -> (Vec<Stat>, Option<FileError>) {
         let mut lack = None;
         let is_alive = |process: &Process, lack: &mut Option<FileError>| {
             or_note(process.check(proc), lack).is_some()
@@ -156,12 +166,12 @@ impl Tree {
                 pids.insert(root.pid);
             }
         }
-        let mut members = Vec::new();
+        let mut stats = Vec::new();
         for pid in pids {
             let stat = or_note(if_there(proc.stat(pid)), &mut lack);
-            members.extend(stat.filter(|stat| !stat.has_ended()).map(Process::from));
+            stats.extend(stat.filter(|stat| !stat.has_ended()));
         }
-        (members, lack)
+        (stats, lack)
     }
 
     /// Whether a process belongs to the program. The search goes upwards: that costs a read for
