@@ -397,8 +397,8 @@ impl Machine for Linux {
             if self.queue.is_empty() {
                 let looks = self.next_look().min(self.observer.next_look());
                 let looks = looks.min(self.guard.next_look()).min(self.moves.next);
-                let looks = looks.min(self.within.next);
-                let looks = looks.min(self.spin_watch.next_look(&self.live));
+                let looks = looks.min(self.within.wakes_at());
+                let looks = looks.min(self.spin_watch.wakes_at(&self.live));
                 let deadline = until.min(looks).min(self.next_beat());
                 self.guard.sentinel.waits_until(self.clock.monotonic(deadline));
                 self.poll.wait(self.clock.absolute(deadline), &mut ready)?;

@@ -15,6 +15,7 @@ pub(crate) struct Within {
     pub(crate) made: u32,
     /// The most units that the programs had, by their slots.
     pub(crate) most: BTreeMap<u16, u32>,
+    /// From when on there is something to do.
     pub(crate) next: Nanos,
 }
 
@@ -35,6 +36,11 @@ impl Within {
     /// The most units that a program had at once, in all its runs.
     pub(crate) fn most_units(&self, slot: usize) -> Option<u32> {
         self.most.get(&u16::try_from(slot).ok()?).copied()
+    }
+
+    /// When to wake up for what there is to do.
+    pub(crate) fn wakes_at(&self) -> Nanos {
+        self.families.values().map(Family::wakes_at).min().unwrap_or(Nanos::NEVER)
     }
 
     /// Whether processes of any program take turns.

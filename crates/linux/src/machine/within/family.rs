@@ -19,6 +19,8 @@ const FILLING: u64 = 8;
 const CHECK: Nanos = Nanos::from_millis(100);
 /// The pauses between two looks at a program: the shortest, and the longest.
 const PAUSES: (Nanos, Nanos) = (Nanos::from_millis(200), Nanos::from_secs(4));
+/// A look may be late by one part in so many of the pause before it.
+const PATIENCE: u64 = 8;
 /// The pause after which processes that were seen busy are looked at again.
 const SOON: Nanos = Nanos::from_millis(100);
 /// A look is followed by a pause of at least so many times its duration: 0.2 %.
@@ -149,6 +151,16 @@ impl Family {
         match self.units.len() {
             2.. => self.check_at.min(self.look_at),
             _ => self.look_at,
+        }
+    }
+
+    /// When to wake up for that. A look can wait for a while: mostly, cosched wakes up for a switch
+    /// before.
+    pub(super) fn wakes_at(&self) -> Nanos {
+        let look_at = self.look_at + self.pause / PATIENCE;
+        match self.units.len() {
+            2.. => self.check_at.min(look_at),
+            _ => look_at,
         }
     }
 
@@ -443,6 +455,7 @@ mod tests {
         }
         family.saw(busy(&[1]), now);
         assert_eq!(family.due(), now + PAUSES.1);
+        assert_eq!(family.wakes_at(), now + Nanos::from_millis(4500), "or with the next switch");
         family.spare(Nanos::from_secs(1), now);
         assert_eq!(family.due(), now + PAUSES.1);
         let mut family = Family::new(true, Nanos::ZERO);
