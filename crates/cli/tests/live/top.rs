@@ -58,6 +58,27 @@ fn one_snapshot_is_text_or_json() {
     place.nothing_is_left_of(&cosched.ended().with(130));
 }
 
+/// Below `run`, and in cosched's own place, where the program has no shim.
+#[test]
+fn processes_of_a_program_that_compute_are_shown() {
+    let place = Place::new();
+    let script = "while :; do :; done & a=$!; while :; do :; done & b=$!
+        trap 'kill $a $b' TERM; wait";
+    for command in [&["run", "--policy", "gang"][..], &["exec"]] {
+        let cosched = place.cosched(&[command, &["--", "sh", "-c", script]].concat());
+        socket(&place, &cosched);
+        let pid = cosched.pid().to_string();
+        eventually("both to be shown", || {
+            let json = output(&place, &[&pid, "--json"]).stdout;
+            let snapshot = Snapshot::from_json(&String::from_utf8(json).unwrap()).unwrap();
+            let program = &snapshot.programs[0];
+            program.processes.len() == 2 && program.cpu_seconds.is_some()
+        });
+        cosched.signal(Signal::TERM);
+        place.nothing_is_left_of(&cosched.ended());
+    }
+}
+
 #[test]
 fn without_cpu_groups_the_policy_that_decides_is_named() {
     let place = Place::of(User::ordinary());

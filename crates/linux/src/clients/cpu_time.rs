@@ -8,12 +8,14 @@
 //! ended since the last sample are missed until the program's end. *Busy processes* are those with
 //! CPU time since the last sample.
 //!
+//! A program without a shim is a process with all below it. Of one that ran before cosched came,
+//! only the busy processes are told.
+//!
 //! A sample costs an open file for each process and each thread. It is therefore taken by a thread
 //! that is not the scheduling one, and only while there is a client. [`SamplePace`] says how often.
 
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::kernel::clock::ticks_since_boot;
@@ -32,24 +34,42 @@ const BUSY: f64 = 0.05;
 /// The most busy processes that are told of a program.
 const MOST_BUSY: usize = 8;
 
-/// The shims of the programs by slot: the machine writes them for the code that reads times.
+/// The process with a program's processes below it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Root {
+    /// Its shim, which is not part of it.
+    Shim(i32),
+    /// Its first process, which cosched has started.
+    Started(i32),
+    /// Its first process, which ran before cosched came.
+    Running(i32),
+}
+
+impl Root {
+    fn pid(self) -> i32 {
+        let (Root::Shim(pid) | Root::Started(pid) | Root::Running(pid)) = self;
+        pid
+    }
+}
+
+/// The programs by slot: the machine writes where they are for the code that reads times.
 #[derive(Clone, Debug, Default)]
-pub struct Roots(Arc<[AtomicI32]>);
+pub struct Roots(Arc<[Mutex<Option<Root>>]>);
 
 impl Roots {
     /// For so many programs; none runs yet.
     pub fn new(slots: usize) -> Roots {
-        Roots((0..slots).map(|_| AtomicI32::new(0)).collect())
+        Roots((0..slots).map(|_| Mutex::default()).collect())
     }
 
-    pub(crate) fn set(&self, slot: u16, shim: i32) {
-        if let Some(root) = self.0.get(usize::from(slot)) {
-            root.store(shim, Ordering::Relaxed);
+    pub(crate) fn set(&self, slot: u16, root: Option<Root>) {
+        if let Some(Ok(place)) = self.0.get(usize::from(slot)).map(Mutex::lock).as_mut() {
+            **place = root;
         }
     }
 
-    fn get(&self, slot: usize) -> Option<i32> {
-        self.0.get(slot).map(|root| root.load(Ordering::Relaxed)).filter(|pid| *pid > 0)
+    fn get(&self, slot: usize) -> Option<Root> {
+        *self.0.get(slot)?.lock().ok()?
     }
 }
 
@@ -103,7 +123,7 @@ pub struct Meter {
 
 #[derive(Clone, Debug, Default)]
 struct Walked {
-    shim: i32,
+    root: Option<Root>,
     below: Vec<i32>,
     at: Option<Instant>,
     /// Switches of the threads that existed at the last sample.
@@ -117,31 +137,35 @@ struct Walked {
 }
 
 impl Meter {
-    /// For the programs with these shims.
+    /// For these programs.
     pub fn new(proc: Proc, roots: Roots) -> Meter {
         let walked = vec![Walked::default(); roots.0.len()];
         Meter { proc, roots, walked }
     }
 
     /// The usage of the program in this slot, which must have started and not be done. `None` if
-    /// its shim is gone.
+    /// it is not known, or the program's root is gone.
     pub fn used(&mut self, slot: usize, now: Instant) -> Option<Used> {
-        let shim = self.roots.get(slot)?;
+        let root = self.roots.get(slot)?;
         let walked = &mut self.walked[slot];
-        if walked.shim != shim {
-            *walked = Walked { shim, ..Walked::default() };
+        if walked.root != Some(root) {
+            *walked = Walked { root: Some(root), ..Walked::default() };
         }
         if walked.at.is_none_or(|at| now.duration_since(at) >= WALK) {
-            (walked.below, walked.at) = (self.proc.descendants(shim).ok()?, Some(now));
+            let below = self.proc.descendants(root.pid()).ok()?;
+            let first = (!matches!(root, Root::Shim(_))).then(|| root.pid());
+            (walked.below, walked.at) = (first.into_iter().chain(below).collect(), Some(now));
         }
         // Parents come first: the time of a process that ends meanwhile is missed once, and not
         // counted twice.
-        let reaped = self.proc.stat(shim).ok()?.reaped;
+        let of_root = self.proc.stat(root.pid()).ok()?;
+        let reaped = if let Root::Shim(_) = root { of_root.reaped } else { 0 };
         let below = walked.below.iter().filter_map(|pid| self.proc.stat(*pid).ok());
         let below: Vec<Stat> = below.collect();
         let used: u64 = below.iter().map(|stat| own(stat) + stat.reaped).sum();
         walked.look_for_busy(&below, ticks_since_boot(), &self.proc);
-        Some(Used {
+        let is_whole = !matches!(root, Root::Running(_));
+        is_whole.then(|| Used {
             seconds: (reaped + used) as f64 / TICKS,
             switches: walked.switches(&self.proc),
         })
@@ -244,8 +268,8 @@ mod tests {
         let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
         let script = format!("sh -c '{spin}'; sh -c '{spin}; exec sleep 1000' & wait");
         let (shim, roots) = (TestProcess::shell(&script), Roots::new(2));
-        roots.set(1, shim.pid());
-        let (proc, mut meter) = (Proc::default(), Meter::new(Proc::default(), roots));
+        roots.set(1, Some(Root::Shim(shim.pid())));
+        let (proc, mut meter) = (Proc::default(), Meter::new(Proc::default(), roots.clone()));
         let last = loop {
             let below = proc.descendants(shim.pid()).unwrap();
             let asleep = |pid: &&i32| proc.name(**pid).is_ok_and(|name| name == "sleep");
@@ -260,6 +284,12 @@ mod tests {
         assert!(alone > 0.0 && both > alone, "{both} {alone}");
         assert!(used.switches > 0);
         assert_eq!(meter.used(0, Instant::now()), None);
+        roots.set(1, Some(Root::Started(shim.pid())));
+        let with_root = meter.used(1, Instant::now()).unwrap().seconds;
+        let of_root = own(&proc.stat(shim.pid()).unwrap());
+        assert_eq!((with_root * TICKS).round(), (both * TICKS).round() + of_root as f64);
+        roots.set(1, Some(Root::Running(shim.pid())));
+        assert_eq!(meter.used(1, Instant::now()), None, "it had used some before");
         drop(shim);
         assert_eq!(meter.used(1, Instant::now()), None);
     }

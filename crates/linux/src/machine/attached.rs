@@ -24,6 +24,7 @@ use rustix::process::{
 
 use super::program::{CommandEnd, Live, Parent};
 use super::{Job, Linux, MachineError, Origin, key};
+use crate::clients::cpu_time::Root;
 use crate::hook::HookServer;
 use crate::kernel::procfs::Proc;
 use crate::kernel::{sched_attr, signals, streams};
@@ -167,6 +168,11 @@ impl Linux {
         live.hook_server = hook_server;
         self.poll.add(end.as_fd(), key(id))?;
         live.parent = Parent::Other(end);
+        let root = match self.job(id).origin {
+            Origin::Running(_) => Root::Running(process.pid),
+            _ => Root::Started(process.pid),
+        };
+        self.config.roots.set(id.slot, Some(root));
         self.observer.begin(id, process, false, &self.clock)?;
         self.begin(&mut live, process, self.clock.now())?;
         self.limit_threads(&mut live, &settings);

@@ -13,6 +13,7 @@ use super::orphans::note_strays;
 use super::program::{ExecutionState, Live, Parent};
 use super::stops::{note_continued, note_stopped};
 use super::{Linux, MachineError, Origin, key};
+use crate::clients::cpu_time::Root;
 use crate::control::pinning::refusal;
 use crate::hook::HookServer;
 use crate::kernel::remedy::as_typed;
@@ -87,7 +88,7 @@ impl Linux {
         match prepared.start() {
             Ok(launched) => {
                 self.poll.add(launched.reports.as_fd(), key(id))?;
-                self.config.roots.set(id.slot, live.tree.shim.map_or(0, |shim| shim.pid));
+                self.config.roots.set(id.slot, live.tree.shim.map(|shim| Root::Shim(shim.pid)));
                 live.parent = Parent::Shim(launched);
                 self.live.insert(id, live);
                 Ok(())
