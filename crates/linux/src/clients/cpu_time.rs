@@ -8,8 +8,8 @@
 //! ended since the last sample are missed until the program's end. *Busy processes* are those with
 //! CPU time since the last sample.
 //!
-//! A program without a shim is a process with all below it. Of one that ran before cosched came,
-//! only the busy processes are told.
+//! A program without a shim is a process with all below it: processes whose parent has ended are
+//! missing. Of one that ran before cosched came, only the busy processes are told.
 //!
 //! A sample costs an open file for each process and each thread. It is therefore taken by a thread
 //! that is not the scheduling one, and only while there is a client. [`SamplePace`] says how often.
@@ -36,20 +36,21 @@ const MOST_BUSY: usize = 8;
 
 /// The process with a program's processes below it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Root {
-    /// Its shim, which is not part of it.
-    Shim(i32),
-    /// Its first process, which cosched has started.
-    Started(i32),
-    /// Its first process, which ran before cosched came.
-    Running(i32),
+pub(crate) struct Root {
+    pub(crate) pid: i32,
+    pub(crate) start_time: u64,
+    pub(crate) is: RootKind,
 }
 
-impl Root {
-    fn pid(self) -> i32 {
-        let (Root::Shim(pid) | Root::Started(pid) | Root::Running(pid)) = self;
-        pid
-    }
+/// What the root of a program is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum RootKind {
+    /// Its shim, which is not part of it.
+    Shim,
+    /// Its first process, which cosched has started.
+    Started,
+    /// Its first process, which ran before cosched came.
+    Running,
 }
 
 /// The programs by slot: the machine writes where they are for the code that reads times.
@@ -147,24 +148,30 @@ impl Meter {
     /// it is not known, or the program's root is gone.
     pub fn used(&mut self, slot: usize, now: Instant) -> Option<Used> {
         let root = self.roots.get(slot)?;
+        let is_whole = root.is != RootKind::Running;
         let walked = &mut self.walked[slot];
         if walked.root != Some(root) {
             *walked = Walked { root: Some(root), ..Walked::default() };
         }
         if walked.at.is_none_or(|at| now.duration_since(at) >= WALK) {
-            let below = self.proc.descendants(root.pid()).ok()?;
-            let first = (!matches!(root, Root::Shim(_))).then(|| root.pid());
+            let below = self.proc.descendants(root.pid).ok()?;
+            let first = Some(root.pid).filter(|_| root.is != RootKind::Shim);
             (walked.below, walked.at) = (first.into_iter().chain(below).collect(), Some(now));
         }
         // Parents come first: the time of a process that ends meanwhile is missed once, and not
         // counted twice.
-        let of_root = self.proc.stat(root.pid()).ok()?;
-        let reaped = if let Root::Shim(_) = root { of_root.reaped } else { 0 };
+        let of_root = self.proc.stat(root.pid).ok()?;
+        if of_root.start_time != root.start_time {
+            return None;
+        }
+        let reaped = if root.is == RootKind::Shim { of_root.reaped } else { 0 };
         let below = walked.below.iter().filter_map(|pid| self.proc.stat(*pid).ok());
         let below: Vec<Stat> = below.collect();
         let used: u64 = below.iter().map(|stat| own(stat) + stat.reaped).sum();
+        if walked.read == 0 && !is_whole {
+            walked.note_times(&below, ticks_since_boot());
+        }
         walked.look_for_busy(&below, ticks_since_boot(), &self.proc);
-        let is_whole = !matches!(root, Root::Running(_));
         is_whole.then(|| Used {
             seconds: (reaped + used) as f64 / TICKS,
             switches: walked.switches(&self.proc),
@@ -181,9 +188,7 @@ impl Meter {
 impl Walked {
     /// `now`: ticks since boot.
     fn look_for_busy(&mut self, below: &[Stat], now: u64, proc: &Proc) {
-        let before = std::mem::replace(&mut self.read, now);
-        let ticks = below.iter().map(|stat| (stat.pid, own(stat))).collect();
-        let earlier = std::mem::replace(&mut self.ticks, ticks);
+        let (before, earlier) = self.note_times(below, now);
         let busy = below.iter().filter_map(|stat| {
             let (known, since) = match earlier.get(&stat.pid) {
                 Some(known) => (*known, before),
@@ -202,6 +207,12 @@ impl Walked {
         self.busy = busy.collect();
         self.busy.sort_by(|a, b| b.cpus.total_cmp(&a.cpus).then(a.pid.cmp(&b.pid)));
         self.busy.truncate(if self.busy.len() > 1 { MOST_BUSY } else { 0 });
+    }
+
+    /// Notes the CPU times of processes, and returns those noted before, with their time.
+    fn note_times(&mut self, below: &[Stat], now: u64) -> (u64, HashMap<i32, u64>) {
+        let ticks = below.iter().map(|stat| (stat.pid, own(stat))).collect();
+        (std::mem::replace(&mut self.read, now), std::mem::replace(&mut self.ticks, ticks))
     }
 
     fn switches(&mut self, proc: &Proc) -> u64 {
@@ -228,6 +239,7 @@ fn own(stat: &Stat) -> u64 {
 mod tests {
     use super::*;
     use crate::process::testkit::TestProcess;
+    use crate::process::tree::Process;
 
     #[test]
     fn the_longer_a_sample_takes_the_rarer_it_is() {
@@ -268,7 +280,9 @@ mod tests {
         let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
         let script = format!("sh -c '{spin}'; sh -c '{spin}; exec sleep 1000' & wait");
         let (shim, roots) = (TestProcess::shell(&script), Roots::new(2));
-        roots.set(1, Some(Root::Shim(shim.pid())));
+        let Process { pid, start_time } = shim.process();
+        let root = |is| Some(Root { pid, start_time, is });
+        roots.set(1, root(RootKind::Shim));
         let (proc, mut meter) = (Proc::default(), Meter::new(Proc::default(), roots.clone()));
         let last = loop {
             let below = proc.descendants(shim.pid()).unwrap();
@@ -284,12 +298,13 @@ mod tests {
         assert!(alone > 0.0 && both > alone, "{both} {alone}");
         assert!(used.switches > 0);
         assert_eq!(meter.used(0, Instant::now()), None);
-        roots.set(1, Some(Root::Started(shim.pid())));
+        roots.set(1, root(RootKind::Started));
         let with_root = meter.used(1, Instant::now()).unwrap().seconds;
         let of_root = own(&proc.stat(shim.pid()).unwrap());
         assert_eq!((with_root * TICKS).round(), (both * TICKS).round() + of_root as f64);
-        roots.set(1, Some(Root::Running(shim.pid())));
+        roots.set(1, root(RootKind::Running));
         assert_eq!(meter.used(1, Instant::now()), None, "it had used some before");
+        assert_eq!(meter.busy(1), [], "nothing since");
         drop(shim);
         assert_eq!(meter.used(1, Instant::now()), None);
     }

@@ -24,7 +24,7 @@ use rustix::process::{
 
 use super::program::{CommandEnd, Live, Parent};
 use super::{Job, Linux, MachineError, Origin, key};
-use crate::clients::cpu_time::Root;
+use crate::clients::cpu_time::RootKind;
 use crate::hook::HookServer;
 use crate::kernel::procfs::Proc;
 use crate::kernel::{sched_attr, signals, streams};
@@ -168,11 +168,11 @@ impl Linux {
         live.hook_server = hook_server;
         self.poll.add(end.as_fd(), key(id))?;
         live.parent = Parent::Other(end);
-        let root = match self.job(id).origin {
-            Origin::Running(_) => Root::Running(process.pid),
-            _ => Root::Started(process.pid),
+        let is = match self.job(id).origin {
+            Origin::Running(_) => RootKind::Running,
+            _ => RootKind::Started,
         };
-        self.config.roots.set(id.slot, Some(root));
+        self.show_root(id, Some(process), is);
         self.observer.begin(id, process, false, &self.clock)?;
         self.begin(&mut live, process, self.clock.now())?;
         self.limit_threads(&mut live, &settings);
@@ -190,6 +190,7 @@ impl Linux {
             Child::Ended(exit, usage) => CommandEnd::unseen(exit, usage),
             Child::Lives | Child::NotOurs => CommandEnd::unseen(Exit::Unknown, Usage::default()),
         });
+        self.config.roots.set(live.id.slot, None);
         // What it has left running, as far as it was ever seen, gets its original settings.
         self.schedule(&mut live, &Settings::default())?;
         live.pinning.forget_rules(&self.proc);

@@ -13,7 +13,7 @@ use super::orphans::note_strays;
 use super::program::{ExecutionState, Live, Parent};
 use super::stops::{note_continued, note_stopped};
 use super::{Linux, MachineError, Origin, key};
-use crate::clients::cpu_time::Root;
+use crate::clients::cpu_time::{Root, RootKind};
 use crate::control::pinning::refusal;
 use crate::hook::HookServer;
 use crate::kernel::remedy::as_typed;
@@ -88,13 +88,19 @@ impl Linux {
         match prepared.start() {
             Ok(launched) => {
                 self.poll.add(launched.reports.as_fd(), key(id))?;
-                self.config.roots.set(id.slot, live.tree.shim.map(|shim| Root::Shim(shim.pid)));
+                self.show_root(id, live.tree.shim, RootKind::Shim);
                 live.parent = Parent::Shim(launched);
                 self.live.insert(id, live);
                 Ok(())
             }
             Err(error) => self.cannot_launch(id, &error),
         }
+    }
+
+    /// Tells clients below which process a program is.
+    pub(super) fn show_root(&self, id: ProgramId, process: Option<Process>, is: RootKind) {
+        let root = process.map(|Process { pid, start_time }| Root { pid, start_time, is });
+        self.config.roots.set(id.slot, root);
     }
 
     pub(super) fn cannot_launch(
