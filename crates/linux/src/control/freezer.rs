@@ -24,7 +24,7 @@ use rustix::process::{Signal, geteuid};
 
 use crate::cgroup::{Dir, FreezeSwitch};
 use crate::kernel::files::FileError;
-use crate::kernel::procfs::{Proc, ProcState, StateReader};
+use crate::kernel::procfs::{Proc, ProcState, Stat, StateReader};
 use crate::kernel::signals;
 use crate::process::tree::{Process, Tree};
 
@@ -264,7 +264,7 @@ impl Stopper {
                 }
             };
             match stat.state {
-                ProcState::Stopped => self.others.push(process),
+                _ if stops_by_itself(&stat, proc) => self.others.push(process),
                 ProcState::Traced => return Err(Refusal::Traced),
                 _ => {
                     any = true;
@@ -315,10 +315,16 @@ fn send_stop(process: Process, proc: &Proc) -> Result<(), Refusal> {
     process.signal(proc, Signal::STOP).map(|_| ()).map_err(refusal)
 }
 
-/// Whether a process is stopped by a signal; not if it has ended.
+/// Whether a process is stopped by a signal, or about to be; not if it has ended.
 fn is_stopped(process: Process, proc: &Proc) -> Result<bool, FileError> {
     let stat = process.check(proc)?;
-    Ok(stat.is_some_and(|stat| stat.state == ProcState::Stopped))
+    Ok(stat.is_some_and(|stat| stops_by_itself(&stat, proc)))
+}
+
+/// Whether a process that has had no signal from here has stopped, or has still to take SIGSTOP: it
+/// takes the signal only when it gets a CPU.
+fn stops_by_itself(stat: &Stat, proc: &Proc) -> bool {
+    stat.state == ProcState::Stopped || proc.is_about_to_stop(stat.pid).is_ok_and(|stops| stops)
 }
 
 /// Makes a thread that is on a CPU begin the stop. The stop is under way in any case, so a failure

@@ -169,6 +169,24 @@ fn stops_by_others_are_seen_before_a_freeze_and_at_every_check() {
     assert_eq!(freezer.stopped_by_others(), [of(born)]);
 }
 
+/// A process takes a signal only when it gets a CPU.
+#[test]
+fn a_stop_by_others_that_is_on_its_way_is_seen() {
+    let mut stage = Stage::new();
+    let (main, child) = (stage.start(), stage.start());
+    stage.gives_birth(main, child);
+    stage.says(child, child, 'R');
+    let (mut freezer, tree) = (by_signals(), stage.tree(main));
+    freezer.look_for_stops(&tree, &stage.proc);
+    assert_eq!(freezer.stopped_by_others(), []);
+    let status = stage.root.path().join(format!("{child}/status"));
+    fs::write(status, "SigPnd:\t0000000000000000\nShdPnd:\t0000000000040000\n").unwrap();
+    freezer.freeze(&tree, &stage.proc).unwrap();
+    assert_eq!(freezer.stopped_by_others(), [Process { pid: child, start_time: 77 }]);
+    eventually_stopped(main, true);
+    eventually_stopped(child, false);
+}
+
 #[test]
 fn a_process_that_could_not_be_continued_is_tried_again() {
     let mut stage = Stage::new();
