@@ -48,7 +48,8 @@ impl CpuClocks {
             now.iter().map(grown).sum()
         });
         // A process that ran too briefly for a tick counts as computing all the time.
-        let share = if ticks == 0 { 1.0 } else { outside as f64 / ticks as f64 };
+        // The clocks are read one after another, and a tick may come in between.
+        let share = if ticks == 0 { 1.0 } else { (outside as f64 / ticks as f64).min(1.0) };
         self.0 = now;
         Computed { all: Nanos(all), outside: Nanos((all as f64 * share) as u64) }
     }
