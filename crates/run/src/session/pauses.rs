@@ -105,6 +105,8 @@ struct PauseMessages {
 enum LimitStart {
     /// At once: turns of other programs use it up.
     AtOnce,
+    /// At once, while other programs may have their turns until they end.
+    BehindOthers,
     /// With its turn, which lasts until it ends.
     WithTurn,
     /// With its turn, or earlier as a filler.
@@ -117,7 +119,7 @@ impl LimitStart {
             _ if !lets_end => LimitStart::AtOnce,
             Pauses::By(_) => LimitStart::WithTurn,
             // The programs of a group need each other.
-            Pauses::No if is_grouped => LimitStart::AtOnce,
+            Pauses::No if is_grouped => LimitStart::BehindOthers,
             Pauses::No => LimitStart::Held,
         }
     }
@@ -186,8 +188,18 @@ const TIME_REMEDY: &str = "Remedy: a longer `timeout`, or `--policy fcfs`, which
 
 fn time_limit(facts: &ProgramFacts<'_>) -> Option<String> {
     let rounds = facts.rounds as u64;
-    let is_used_up = rounds > 1 && facts.start == LimitStart::AtOnce;
-    let limit = facts.risks.time_limit.filter(|_| is_used_up)?;
+    let limit = facts.risks.time_limit.filter(|_| rounds > 1)?;
+    match facts.start {
+        LimitStart::AtOnce => {}
+        LimitStart::BehindOthers => {
+            return Some(format!(
+                "may be ended too soon: its `timeout` of {} begins at once, and the programs \
+                 before it have their turns until they end. Remedy: a longer `timeout`",
+                rounded(limit)
+            ));
+        }
+        LimitStart::WithTurn | LimitStart::Held => return None,
+    }
     let takes = match facts.profile.solo {
         Some(solo) if solo * rounds <= limit => return None,
         Some(solo) => {
@@ -350,7 +362,7 @@ mod tests {
         assert_eq!(warnings, [""; 0]);
         assert!(details[0].contains("starts with its turn") && details[0].contains("of 8 s"));
         let (warnings, details) = said(true, Pauses::No);
-        assert!(warnings[0].contains("takes up to 2.7 s alone"), "{warnings:?}");
+        assert!(warnings[0].contains("of 8 s begins at once"), "{warnings:?}");
         assert_eq!(details, [""; 0]);
         for is_grouped in [false, true] {
             assert_eq!(said(is_grouped, CGROUP), nothing());
