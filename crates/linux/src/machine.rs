@@ -395,10 +395,12 @@ impl Machine for Linux {
         loop {
             ready.clear();
             if self.queue.is_empty() {
+                // After a switch, which it would delay.
+                self.take_turns_within()?;
                 let looks = self.next_look().min(self.observer.next_look());
                 let looks = looks.min(self.guard.next_look()).min(self.moves.next);
                 let looks = looks.min(self.within.wakes_at());
-                let looks = looks.min(self.spin_watch.wakes_at(&self.live));
+                let looks = looks.min(self.spin_watch.next_look(&self.live));
                 let deadline = until.min(looks).min(self.next_beat());
                 self.guard.sentinel.waits_until(self.clock.monotonic(deadline));
                 self.poll.wait(self.clock.absolute(deadline), &mut ready)?;
@@ -419,7 +421,6 @@ impl Machine for Linux {
             self.spin_watch.look(self.clock.now(), &self.live, &self.cpus, &self.proc);
             self.beat();
             self.keep_apart()?;
-            self.take_turns_within()?;
             if self.freezing.is_empty() {
                 self.inspect()?;
             }

@@ -21,8 +21,8 @@ use super::dir::Dir;
 use crate::kernel::files::FileError;
 
 const NAME: &str = "user.cosched";
-/// The mark of a group that cosched made below that of a program. Names prove nothing: programs may
-/// make groups as well.
+/// The mark of a group that cosched made below that of a program. The program may make groups of
+/// the same name.
 const PART: &str = "user.cosched.part";
 /// The longest path that the kernel takes.
 const LONGEST: usize = 4096;

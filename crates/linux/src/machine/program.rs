@@ -229,7 +229,7 @@ impl Live {
             let mut outside = processes.to_vec();
             outside.retain(|process| within.binary_search(&process.pid).is_err());
             outside.retain(|process| !Helper::Sentinel.may_be(process.pid, proc));
-            // It may have started after the first look, or ended before the second.
+            // It may have moved back, or ended.
             outside.iter().any(|process| is_outside(process) && process.is_there(proc))
         })
     }

@@ -23,8 +23,6 @@ const LENGTH: Nanos = Nanos::from_millis(60);
 /// From one look to the next one at any program, also where there was nothing to sample: a look
 /// takes cosched up to 1 ms.
 const GAP: Nanos = Nanos::from_secs(1);
-/// How long a look may wait until cosched wakes up for something else.
-const PATIENCE: Nanos = Nanos::from_millis(100);
 /// The longest look.
 const LONGEST: Nanos = Nanos::from_millis(600);
 
@@ -77,18 +75,11 @@ impl SpinWatch {
     }
 
     /// When to look next.
-    fn next_look(&self, programs: &BTreeMap<ProgramId, Live>) -> Nanos {
+    pub(super) fn next_look(&self, programs: &BTreeMap<ProgramId, Live>) -> Nanos {
         match &self.open {
             Some(open) => open.until,
             None => self.next(programs).map_or(Nanos::NEVER, |(_, due)| due.max(self.rests_until)),
         }
-    }
-
-    /// When to wake up for that: a look that is due can wait for a while, since cosched may wake up
-    /// for something else.
-    pub(super) fn wakes_at(&self, programs: &BTreeMap<ProgramId, Live>) -> Nanos {
-        let patience = if self.open.is_some() { Nanos::ZERO } else { PATIENCE };
-        self.next_look(programs) + patience
     }
 
     /// The program to look at next, of those that are allowed to run.

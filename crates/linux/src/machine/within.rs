@@ -24,6 +24,7 @@
 //! theirs. Nothing has to be written to the undo log, since a run's group is removed with all that
 //! is below. Of others, the user is told what would help.
 
+mod clock;
 pub(super) mod families;
 mod family;
 mod units;
@@ -73,6 +74,7 @@ impl Linux {
         if now < self.within.next {
             return Ok(());
         }
+        self.guard.sentinel.works();
         let mut families = std::mem::take(&mut self.within.families);
         let mut passed_on = false;
         for (id, family) in &mut families {
@@ -81,14 +83,8 @@ impl Linux {
                 family.wait(now);
                 continue;
             }
-            let is_due = family.is_look_due(now);
-            let began = self.clock.now();
-            let news = is_due.then(|| self.look_for_units(*id, family, now)).flatten();
-            if is_due {
-                family.spare(self.clock.now().since(began), now);
-            }
-            if let Some(news) = news {
-                self.tell_of_units(*id, &news);
+            if family.is_look_due(now) {
+                self.look_for_units(*id, family, now).iter().for_each(|one| self.tell_of(*id, one));
             }
             passed_on |= family.pass_on(now, &self.proc);
         }
@@ -102,29 +98,32 @@ impl Linux {
         Ok(())
     }
 
-    fn tell_of_units(&self, id: ProgramId, news: &UnitNews) {
-        if let UnitNews::Failed(error) = news {
-            let again = span(RETRY);
-            let text = format!(
-                "some of its processes take no turns: {error}. cosched tries again every {again}"
-            );
-            return self.note(id, text);
-        }
-        let cpus = count(self.cpus.len(), "CPU", "CPUs");
-        let remedy = match self.run_cgroups.is_by_weight() {
-            true => "they take turns",
-            false => {
-                "under `cosched run --policy turns`, where programs have CPU cgroups, they take \
-                 turns"
+    fn tell_of(&self, id: ProgramId, news: &UnitNews) {
+        let no_turns = "some of its processes take no turns with each other";
+        let text = match news {
+            UnitNews::Several => {
+                let cpus = count(self.cpus.len(), "CPU", "CPUs");
+                let remedy = match self.run_cgroups.is_by_weight() {
+                    true => "they take turns",
+                    false => {
+                        "under `cosched run --policy turns`, where programs have CPU cgroups, they \
+                         take turns"
+                    }
+                };
+                format!(
+                    "runs several processes with several threads each, more than {cpus} can run \
+                     at once: {remedy}"
+                )
+            }
+            UnitNews::TooFewFiles => format!(
+                "{no_turns}: cosched may not open enough files (`ulimit -Hn` shows the limit)"
+            ),
+            UnitNews::OwnGroups => format!("{no_turns}: it has made cgroups itself"),
+            UnitNews::Failed(error) => {
+                format!("{no_turns}: {error}. cosched tries again every {}", span(RETRY))
             }
         };
-        self.note(
-            id,
-            format!(
-                "runs several processes with several threads each, more than {cpus} can run at \
-                 once: {remedy}"
-            ),
-        );
+        self.note(id, text);
     }
 
     /// Looks which processes of a program compute with several threads, and makes units of them, if
@@ -137,6 +136,7 @@ impl Linux {
     ) -> Option<UnitNews> {
         let live = self.live.get(&id)?;
         let (mut busy, mut threads, mut all) = (BTreeMap::new(), 0, BTreeMap::new());
+        let began = self.clock.now();
         for stat in live.tree.stats(&self.proc) {
             let process = Process::from(stat);
             let running = match stat.threads {
@@ -151,6 +151,7 @@ impl Linux {
         }
         family.forget_ended(&all.keys().copied().collect());
         let sure = family.saw(busy, now);
+        family.spare(self.clock.now().since(began), now);
         let home = live.share_dir().filter(|_| self.run_cgroups.is_by_weight());
         let Some(home) = home else {
             let could = sure.len() > 1 && threads > self.cpus.len();
@@ -164,7 +165,10 @@ impl Linux {
             sure.into_iter().filter(|process| pids.binary_search(&process.pid).is_ok()).collect();
         let most = self.open_files.units().min(MOST_UNITS);
         let are_many = !family.units.is_empty() || threads > self.cpus.len();
-        let may_join = most > 1 && are_many && family.may_make(now) && !loose_ones.is_empty();
+        if most < 2 && are_many && loose_ones.len() > 1 {
+            return family.misses_units(UnitNews::TooFewFiles);
+        }
+        let may_join = most > 1 && are_many && family.may_grow(now) && !loose_ones.is_empty();
         let news = may_join.then(|| {
             let parts = tied(loose_ones, &self.proc, &self.inspector.handed_out);
             family.joins(

@@ -133,7 +133,7 @@ impl Tree {
         self.read_members(proc).0
     }
 
-    /// The same, with their present data.
+    /// The data of the present processes.
     pub(crate) fn stats(&self, proc: &Proc) -> Vec<Stat> {
         self.read_stats(proc).0
     }

@@ -4,17 +4,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use cosched_core::Nanos;
 
-use super::units::{FoundParts, ProcessUnit, UnitHome};
+use super::clock::TurnClock;
+use super::units::{FoundParts, Part, ProcessUnit, UnitHome};
 use crate::cgroup::{Version, Weight};
 use crate::kernel::files::FileError;
 use crate::kernel::procfs::Proc;
 use crate::process::tree::Process;
 
-/// How long a turn within a program lasts. With 100 ms, pools of four processes with barriers took
-/// 1.07 to 1.6 times as long.
-const QUANTUM: Nanos = Nanos::from_millis(250);
-/// So much time as a filler counts as one of a turn: a unit then passes its turn on after 2 s.
-const FILLING: u64 = 8;
 /// The time between two checks whether a unit still uses its turn.
 const CHECK: Nanos = Nanos::from_millis(100);
 /// The pauses between two looks at a program: the shortest, and the longest.
@@ -67,11 +63,15 @@ impl RunningThreads {
     }
 }
 
-/// What the user should know of a program's units. It is told once.
+/// What the user should know of a program's units.
 #[derive(Debug)]
 pub(super) enum UnitNews {
     /// There are several, or could be.
     Several,
+    /// There are none, since cosched may not open the files that they need.
+    TooFewFiles,
+    /// None can be made where the program has made cgroups itself.
+    OwnGroups,
     /// One could not be made.
     Failed(FileError),
 }
@@ -84,43 +84,18 @@ pub(crate) struct Family {
     /// The processes that were busy at the last look.
     busy: BusyProcesses,
     looked_at: Nanos,
-    /// The processes that were made units, or of which it is known that they are none.
+    /// The processes that units have taken in.
     known: BTreeSet<Process>,
     look_at: Nanos,
     /// From when on units may be made again.
     make_at: Nanos,
-    /// Whether the user knows that processes take turns, and that one could not be made a unit.
+    /// Whether the user knows that processes take turns, and that some do not.
     told_turns: bool,
-    told_failure: bool,
+    told_missing: bool,
     pause: Nanos,
     /// When the unit in turn is checked next.
     check_at: Nanos,
     clock: TurnClock,
-}
-
-/// How long the turn of a unit has lasted. While the program itself has no turn and fills, a part
-/// of the time counts: one that fills for long passes the turn on, too.
-#[derive(Clone, Copy, Debug)]
-struct TurnClock {
-    /// Whether the program has its turn, and since when it has or has not.
-    has_turn: bool,
-    since: Nanos,
-    used: Nanos,
-}
-
-impl TurnClock {
-    fn program_turns(&mut self, has_turn: bool, now: Nanos) {
-        *self = TurnClock { has_turn, since: now, used: self.used(now) };
-    }
-
-    fn used(&self, now: Nanos) -> Nanos {
-        let since = now.since(self.since);
-        self.used + if self.has_turn { since } else { since / FILLING }
-    }
-
-    fn begin(&mut self, now: Nanos) {
-        (self.used, self.since) = (Nanos::ZERO, now);
-    }
 }
 
 impl Family {
@@ -134,10 +109,10 @@ impl Family {
             look_at: now + PAUSES.0,
             make_at: now,
             told_turns: false,
-            told_failure: false,
+            told_missing: false,
             pause: PAUSES.0,
             check_at: Nanos::NEVER,
-            clock: TurnClock { has_turn, since: now, used: Nanos::ZERO },
+            clock: TurnClock::new(has_turn, now),
         }
     }
 
@@ -222,9 +197,14 @@ impl Family {
         self.look_at = self.look_at.max(now + (cost * SPARING).min(PAUSES.1));
     }
 
-    /// Whether units may be made: not soon after one could not be made.
-    pub(super) fn may_make(&self, now: Nanos) -> bool {
-        now >= self.make_at
+    /// Whether processes may join units, or become some: not soon after none could be made.
+    pub(super) fn may_grow(&self, now: Nanos) -> bool {
+        now >= self.make_at || !self.units.is_empty()
+    }
+
+    /// Some processes are in no unit. The user is told of it once.
+    pub(super) fn misses_units(&mut self, why: UnitNews) -> Option<UnitNews> {
+        (!std::mem::replace(&mut self.told_missing, true)).then_some(why)
     }
 
     /// Makes units of these parts of the program. A part that is tied to a unit joins it. Returns
@@ -241,24 +221,29 @@ impl Family {
             // The only one may get company.
             return None;
         }
-        let mut failure = None;
+        let mut missing = None;
         for part in parts {
             let processes = part.processes.clone();
-            let tied = self.units.iter().position(|unit| unit.is_tied_to(&part));
+            let most = if now < self.make_at { self.units.len().max(2) } else { home.most };
             let taken_in = self.units.iter().map(|unit| unit.taken_in);
-            if let Some(place) = tied.or_else(|| place_in(taken_in, home.most)) {
+            let place = place_in(taken_in, most);
+            if let Some(place) = self.tied_to(&part, home.proc).or(place) {
                 self.units[place].add(part, home.proc);
-            } else {
+            } else if now >= self.make_at {
                 *made += 1;
                 match ProcessUnit::make(home, *made, part) {
                     Ok(unit) => self.units.push_back(unit),
-                    // The others would hardly get one either.
+                    Err(_) if home.is_divided_by_program() => {
+                        (self.make_at, missing) = (Nanos::NEVER, Some(UnitNews::OwnGroups));
+                        continue;
+                    }
                     Err(error) => {
-                        self.make_at = now + RETRY;
-                        failure = Some(error);
-                        break;
+                        (self.make_at, missing) = (now + RETRY, Some(UnitNews::Failed(error)));
+                        continue;
                     }
                 }
+            } else {
+                continue;
             }
             self.known.extend(processes);
         }
@@ -268,7 +253,20 @@ impl Family {
         if self.units.len() > 1 && !std::mem::replace(&mut self.told_turns, true) {
             return Some(UnitNews::Several);
         }
-        failure.filter(|_| !std::mem::replace(&mut self.told_failure, true)).map(UnitNews::Failed)
+        missing.and_then(|why| self.misses_units(why))
+    }
+
+    /// The unit that a part is tied to. If it is tied to several, they become one.
+    fn tied_to(&mut self, part: &Part, proc: &Proc) -> Option<usize> {
+        let is_tied = |place: &usize| self.units[*place].is_tied_to(part);
+        let tied: Vec<usize> = (0..self.units.len()).filter(is_tied).collect();
+        let (first, others) = tied.split_first()?;
+        for place in others.iter().rev() {
+            if let Some(other) = self.units.remove(*place) {
+                self.units[*first].unite(other, proc);
+            }
+        }
+        Some(*first)
     }
 
     /// Notes how many threads of the program run.
@@ -307,9 +305,9 @@ impl Family {
         if now < self.check_at || self.units.len() < 2 {
             return false;
         }
-        self.check_at = now + if self.clock.has_turn { CHECK } else { CHECK * FILLING };
+        self.check_at = now + self.clock.stretched(CHECK);
         let is_over = self.units[0].is_over();
-        let goes_on = !is_over && self.clock.used(now) < QUANTUM && self.units[0].wants_cpu(proc);
+        let goes_on = !is_over && !self.clock.is_over(now) && self.units[0].wants_cpu(proc);
         if goes_on {
             return false;
         }
@@ -342,9 +340,9 @@ fn place_in(taken_in: impl ExactSizeIterator<Item = usize>, most: usize) -> Opti
 
 #[cfg(test)]
 mod tests {
-    use super::super::units::Part;
     use super::*;
-    use crate::cgroup::Dir;
+    use crate::cgroup::{Dir, live};
+    use crate::observe::dependencies::SharedKey;
 
     fn process(pid: i32) -> Process {
         Process { pid, start_time: 7 }
@@ -353,22 +351,6 @@ mod tests {
     /// Busy processes that read and write nothing.
     fn busy(pids: &[i32]) -> BusyProcesses {
         pids.iter().map(|pid| (process(*pid), Some(0))).collect()
-    }
-
-    #[test]
-    fn the_clock_of_a_turn_is_slow_while_the_program_fills() {
-        let ms = Nanos::from_millis;
-        let mut clock = TurnClock { has_turn: true, since: ms(0), used: Nanos::ZERO };
-        clock.program_turns(false, ms(100));
-        assert_eq!(clock.used(ms(500)), ms(150));
-        clock.program_turns(true, ms(500));
-        clock.program_turns(true, ms(550));
-        assert_eq!(clock.used(ms(600)), ms(250));
-        clock.begin(ms(600));
-        assert_eq!(clock.used(ms(610)), ms(10));
-        clock.program_turns(false, ms(620));
-        clock.begin(ms(700));
-        assert_eq!(clock.used(ms(700) + ms(2000)), QUANTUM, "as a filler");
     }
 
     #[test]
@@ -438,11 +420,34 @@ mod tests {
             let part = |process| Part { processes: vec![process], keys: BTreeSet::new() };
             let parts = sure.into_iter().map(part).collect();
             let news = family.joins(FoundParts { parts, are_all: true }, &home, &mut 0, now);
-            assert!(!family.may_make(now + RETRY - Nanos(1)) && family.may_make(now + RETRY));
+            assert!(!family.may_grow(now + RETRY - Nanos(1)) && family.may_grow(now + RETRY));
             news
         };
         assert!(matches!(joined(seconds(1)), Some(UnitNews::Failed(_))));
         assert!(joined(seconds(20)).is_none(), "the user knows it");
+    }
+
+    /// Needs CPU groups.
+    #[test]
+    fn units_that_one_process_ties_together_become_one() {
+        let Some(run) = live::v1("cpu", "ties") else { return };
+        let (folder, now) = (tempfile::tempdir().unwrap(), Nanos::from_secs(1));
+        let proc = Proc::new(folder.path());
+        let home = UnitHome { dir: run.dir(), most: 8, proc: &proc };
+        let (mut family, mut made) = (Family::new(true, now), 0);
+        let mut joins = |parts: &[(i32, &[u64])]| {
+            let part = |(pid, pipes): &(i32, &[u64])| Part {
+                processes: vec![process(*pid)],
+                keys: pipes.iter().copied().map(SharedKey::Pipe).collect(),
+            };
+            let parts = parts.iter().map(part).collect();
+            family.joins(FoundParts { parts, are_all: true }, &home, &mut made, now);
+            family.units.iter().map(|unit| unit.number).collect::<Vec<u32>>()
+        };
+        assert_eq!(joins(&[(1, &[7]), (2, &[8]), (3, &[9])]), [1, 2, 3]);
+        assert_eq!(joins(&[(4, &[7, 9])]), [1, 2]);
+        assert_eq!(joins(&[(5, &[9])]), [1, 2], "the first has what the third had");
+        assert_eq!(run.dir().children().unwrap().len(), 2);
     }
 
     #[test]

@@ -33,6 +33,13 @@ pub(super) struct UnitHome<'a> {
     pub(super) proc: &'a Proc,
 }
 
+impl UnitHome<'_> {
+    /// Whether the program has made groups itself, where a group has processes or groups below.
+    pub(super) fn is_divided_by_program(&self) -> bool {
+        self.dir.version() == Version::V2 && has_own_groups(self.dir)
+    }
+}
+
 /// Processes that wait for each other, and by what.
 #[derive(Debug)]
 pub(super) struct Part {
@@ -90,6 +97,16 @@ impl ProcessUnit {
         part.processes.iter().for_each(|process| _ = move_to(&self.dir, *process, proc));
         self.taken_in += part.processes.len();
         self.keys.extend(part.keys);
+    }
+
+    /// Takes in another unit, with all that it has.
+    pub(super) fn unite(&mut self, mut other: ProcessUnit, proc: &Proc) {
+        let pids = other.dir.procs_recursive().unwrap_or_default();
+        let processes = pids.iter().filter_map(|pid| Process::find(proc, *pid).ok()).collect();
+        self.add(Part { processes, keys: std::mem::take(&mut other.keys) }, proc);
+        // What could not be moved gets CPU time where it is.
+        let _ = other.weigh(Weight::Times(1));
+        let _ = other.dir.remove();
     }
 
     pub(super) fn is_tied_to(&self, part: &Part) -> bool {
@@ -152,8 +169,8 @@ fn runs(proc: &Proc, pid: i32, tid: i32) -> bool {
     proc.thread_stat(pid, tid).is_ok_and(|stat| stat.state == ProcState::Running)
 }
 
-/// The first of these processes, those that wait for each other together. Reading what one holds
-/// takes long, so the others have to wait for the next look.
+/// Groups the first of these processes by what they wait for. The others have to wait for the next
+/// look, since it takes long to read what a process holds.
 pub(super) fn tied(mut processes: Vec<Process>, proc: &Proc, handed_out: &HandedOut) -> FoundParts {
     let are_all = processes.len() <= MOST_TIED;
     processes.truncate(MOST_TIED);
@@ -186,19 +203,24 @@ pub(super) fn tied(mut processes: Vec<Process>, proc: &Proc, handed_out: &Handed
 /// itself is left alone.
 fn make_room(home: &Dir, proc: &Proc) -> Result<(), FileError> {
     let passed_on = home.read(PASSED_ON)?;
-    if rest(home).is_some() && passed_on.split_whitespace().any(|name| name == "cpu") {
+    let found = rest(home);
+    if found.is_some() && passed_on.split_whitespace().any(|name| name == "cpu") {
         return Ok(());
     }
-    if !home.children()?.is_empty() {
+    if has_own_groups(home) {
         return Err(FileError::io("divide", home.path(), io::Error::from(Errno::BUSY)));
     }
-    let rest = make_part_of_program(home, REST)?;
+    let rest = found.map_or_else(|| make_part_of_program(home, REST), Ok)?;
     let enabled = move_all(home, &rest, proc).and_then(|()| home.write(PASSED_ON, "+cpu"));
     if enabled.is_err() {
         move_all(&rest, home, proc)?;
         let _ = rest.remove();
     }
     enabled
+}
+
+fn has_own_groups(home: &Dir) -> bool {
+    home.children().unwrap_or_default().iter().any(|dir| !is_part_of_program(dir))
 }
 
 fn move_all(from: &Dir, to: &Dir, proc: &Proc) -> Result<(), FileError> {
@@ -221,12 +243,12 @@ fn move_all(from: &Dir, to: &Dir, proc: &Proc) -> Result<(), FileError> {
 /// Moves a process to a group. One that has ended is left alone, and so is another one that has its
 /// number by now. If that has got the number in this very moment, it is moved back.
 fn move_to(group: &Dir, process: Process, proc: &Proc) -> Result<(), FileError> {
-    if process.look(proc).is_none() {
+    if process.look(proc).is_none() || unless_gone(group.add(process.pid))?.is_none() {
         return Ok(());
     }
-    unless_gone(group.add(process.pid))?;
     let now = Process::find(proc, process.pid).ok();
-    if now.is_some_and(|now| now != process) {
+    let is_another = now.is_some_and(|now| now != process);
+    if is_another && group.procs()?.binary_search(&process.pid).is_ok() {
         move_back(group, process.pid, proc);
     }
     Ok(())
