@@ -196,8 +196,7 @@ impl Linux {
         let own_mask = affinity::get(0)?;
         let own_session = proc.stat(std::process::id() as i32)?.session;
         let by_session = config.sessions && autogroup::shares_by_session(&proc)?;
-        let shims = config.jobs.iter().any(|job| job.origin == Origin::Started);
-        let orphanage = Orphanage::open(&proc, shims)?;
+        let orphanage = Orphanage::open(&proc, &config.jobs)?;
         let mut log = Log::create(&config.log_folder, &proc)?;
         let sentinel = match Sentinel::spawn(&config.executable, &log) {
             Ok(sentinel) => sentinel,

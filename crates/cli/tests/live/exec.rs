@@ -4,6 +4,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
+use cosched_linux::kernel::sched_attr;
 use rustix::process::Signal;
 
 use super::support::{Locker, Place, User, eventually};
@@ -143,6 +144,53 @@ fn a_detached_program_still_determines_the_exit_status() {
         locker.goes_on(&place);
         locker.stop(&place);
         place.nothing_is_left_of(&cosched.ended().with(7));
+    }
+}
+
+/// It had its class from the program, and its parent has ended.
+#[test]
+fn a_daemon_that_a_program_leaves_has_its_original_class() {
+    if !Locker::can_be_changed() {
+        return;
+    }
+    let script = r#"
+import os, threading, time
+
+lock, done = threading.Lock(), threading.Event()
+
+def work():
+    while not done.is_set():
+        with lock:
+            sum(range(200))
+        if os.sched_getscheduler(0) == os.SCHED_BATCH and not done.is_set():
+            done.set()
+            if os.fork() == 0:
+                if os.fork() == 0:
+                    os.setsid()
+                    print(os.getpid(), file=open("daemon", "w"), flush=True)
+                    while not os.path.exists("stop"):
+                        time.sleep(0.01)
+                os._exit(0)
+
+threads = [threading.Thread(target=work) for _ in range(4)]
+for one in threads:
+    one.start()
+for one in threads:
+    one.join()
+while not os.path.exists("daemon") or not open("daemon").read():
+    time.sleep(0.01)
+"#;
+    for user in [User::Caller, User::ordinary()] {
+        let place = Place::of(user);
+        let options = ["--no-guard", "--actuators", "batch-slice", "--interval", "20ms"];
+        let command = ["--", "python3", "-c", script];
+        let ended = place.cosched(&[&["exec"], &options[..], &command].concat()).ended().with(0);
+        let daemon = place.read("daemon").trim().parse().unwrap();
+        let found = sched_attr::get(daemon).unwrap();
+        assert_eq!(found.policy, sched_attr::get(0).unwrap().policy, "{found:?}");
+        assert_eq!(Some(found.runtime), sched_attr::default_slice().unwrap());
+        place.write("stop", "");
+        place.nothing_is_left_of(&ended);
     }
 }
 

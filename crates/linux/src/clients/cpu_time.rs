@@ -8,8 +8,8 @@
 //! ended since the last sample are missed until the program's end. *Busy processes* are those with
 //! CPU time since the last sample.
 //!
-//! A program without a shim is a process with all below it: processes whose parent has ended are
-//! missing. Of one that ran before cosched came, only the busy processes are told.
+//! A program in cosched's own place has cosched itself as its shim. Of one that ran before cosched
+//! came, only the busy processes are told, without those whose parent has ended.
 //!
 //! A sample costs an open file for each process and each thread. It is therefore taken by a thread
 //! that is not the scheduling one, and only while there is a client. [`SamplePace`] says how often.
@@ -45,10 +45,8 @@ pub(crate) struct Root {
 /// What the root of a program is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum RootKind {
-    /// Its shim, which is not part of it.
+    /// Its shim, or cosched in that place, which is not part of it.
     Shim,
-    /// Its first process, which cosched has started.
-    Started,
     /// Its first process, which ran before cosched came.
     Running,
 }
@@ -298,10 +296,6 @@ mod tests {
         assert!(alone > 0.0 && both > alone, "{both} {alone}");
         assert!(used.switches > 0);
         assert_eq!(meter.used(0, Instant::now()), None);
-        roots.set(1, root(RootKind::Started));
-        let with_root = meter.used(1, Instant::now()).unwrap().seconds;
-        let of_root = own(&proc.stat(shim.pid()).unwrap());
-        assert_eq!((with_root * TICKS).round(), (both * TICKS).round() + of_root as f64);
         roots.set(1, root(RootKind::Running));
         assert_eq!(meter.used(1, Instant::now()), None, "it had used some before");
         assert_eq!(meter.busy(1), [], "nothing since");

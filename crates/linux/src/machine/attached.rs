@@ -168,11 +168,10 @@ impl Linux {
         live.hook_server = hook_server;
         self.poll.add(end.as_fd(), key(id))?;
         live.parent = Parent::Other(end);
-        let is = match self.job(id).origin {
-            Origin::Running(_) => RootKind::Running,
-            _ => RootKind::Started,
-        };
-        self.show_root(id, Some(process), is);
+        match self.is_child(id) {
+            true => self.show_root(id, Process::find(&self.proc, own_pid()).ok(), RootKind::Shim),
+            false => self.show_root(id, Some(process), RootKind::Running),
+        }
         self.observer.begin(id, process, false, &self.clock)?;
         self.begin(&mut live, process, self.clock.now())?;
         self.limit_threads(&mut live, &settings);
@@ -191,7 +190,10 @@ impl Linux {
             Child::Lives | Child::NotOurs => CommandEnd::unseen(Exit::Unknown, Usage::default()),
         });
         self.config.roots.set(live.id.slot, None);
-        // What it has left running, as far as it was ever seen, gets its original settings.
+        if self.is_child(live.id) {
+            self.adopt_for(&mut live)?;
+        }
+        // What it has left running, as far as it is known, gets its original settings.
         self.schedule(&mut live, &Settings::default())?;
         live.pinning.forget_rules(&self.proc);
         self.settle_end(live)
@@ -199,8 +201,12 @@ impl Linux {
 
     /// Whether a program has cosched's own place.
     pub(super) fn has_child(&self) -> bool {
-        let is_child = |id: &ProgramId| self.job(*id).origin == Origin::Child;
-        self.detached.is_some() || self.live.keys().any(is_child)
+        self.detached.is_some() || self.live.keys().any(|id| self.is_child(*id))
+    }
+
+    /// Whether this program has it.
+    pub(super) fn is_child(&self, id: ProgramId) -> bool {
+        self.job(id).origin == Origin::Child
     }
 
     pub(super) fn pass_on(&mut self, signal: i32) {
@@ -252,7 +258,7 @@ impl Linux {
         if let Parent::Other(end) = &live.parent {
             self.poll.remove(end.as_fd())?;
             self.inspector.forget(id);
-            let is_child = self.job(id).origin == Origin::Child;
+            let is_child = self.is_child(id);
             match self.live.remove(&id).map(|live| live.parent) {
                 Some(Parent::Other(end)) if is_child => self.detached = Some(end),
                 _ => {}

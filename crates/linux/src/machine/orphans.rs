@@ -1,8 +1,10 @@
-//! If a program's shim was killed, cosched takes its place.
+//! If a program's shim was killed, cosched takes its place; a program in cosched's own place has no
+//! shim.
 //!
 //! While the machine lives, cosched is a child subreaper like its shims. What a killed shim leaves
-//! therefore becomes cosched's children, not init's. cosched finds the program's processes there,
-//! continues to freeze, bind and signal them, and learns by `wait` how the command ends.
+//! therefore becomes cosched's children, not init's, and so do orphans of a program without a shim.
+//! cosched finds the program's processes there, continues to freeze, bind and signal them, and
+//! learns by `wait` how the command ends.
 //!
 //! Orphans carry no mark of their program. Their program is known by the process group and session
 //! that its command leads, or by its cgroup. Otherwise, there may still be only one program from
@@ -19,7 +21,7 @@ use cosched_core::{Event, Exit, Happening, Nanos, ProgramId, Usage};
 use rustix::process::{Pid, child_subreaper, getpid, set_child_subreaper};
 
 use super::program::{CommandEnd, ExecutionState, Live, Parent};
-use super::{Linux, MachineError};
+use super::{Job, Linux, MachineError, Origin};
 use crate::kernel::files::FileError;
 use crate::kernel::procfs::{Proc, Stat};
 use crate::process::children::{self, Child};
@@ -48,12 +50,12 @@ pub(super) struct Orphanage {
 }
 
 impl Orphanage {
-    /// Makes orphans come to cosched, where `shims` may leave some; to be called before it has
-    /// helpers.
-    pub(super) fn open(proc: &Proc, shims: bool) -> Result<Orphanage, MachineError> {
+    /// Makes orphans come to cosched, where it starts programs that may leave some; to be called
+    /// before it has helpers.
+    pub(super) fn open(proc: &Proc, jobs: &[Job]) -> Result<Orphanage, MachineError> {
         let strangers = proc.children(std::process::id() as i32)?;
         let found = child_subreaper().map_err(io::Error::from)?;
-        if shims {
+        if jobs.iter().any(|job| !matches!(job.origin, Origin::Running(_))) {
             set_child_subreaper(Some(getpid())).map_err(io::Error::from)?;
         }
         Ok(Orphanage { found, strangers, killed: 0, claim: None, released: Vec::new() })
@@ -144,6 +146,10 @@ impl Linux {
     /// Reaps children of cosched that have ended: shims, or orphans.
     pub(super) fn reap(&mut self) -> Result<(), MachineError> {
         self.unreaped.retain_mut(|shim| !shim.reap().unwrap_or(true));
+        if self.live.keys().any(|id| self.is_child(*id)) {
+            self.adopt()?;
+            return self.bury();
+        }
         if self.orphanage.killed == 0 {
             return Ok(());
         }
@@ -189,7 +195,10 @@ impl Linux {
     /// be called before the processes of a program are walked.
     pub(super) fn adopt(&mut self) -> Result<bool, MachineError> {
         let mut any = false;
-        for id in self.in_care(|parent| matches!(parent, Parent::Cosched)) {
+        let receives =
+            |live: &&Live| matches!(live.parent, Parent::Cosched) || self.is_child(live.id);
+        let ids: Vec<ProgramId> = self.live.values().filter(receives).map(|live| live.id).collect();
+        for id in ids {
             let Some(mut live) = self.live.remove(&id) else { continue };
             any |= self.adopt_for(&mut live)?;
             self.live.insert(id, live);
@@ -211,7 +220,10 @@ impl Linux {
         let orphans = self.orphans()?;
         // Checked after the orphans were listed: a process that left one of them is dead by now.
         let leaders = orphans.iter().flat_map(|stat| [stat.pgrp, stat.session]).collect();
-        let is_only_one = self.orphanage.knows_all() && !self.has_news_of_a_death();
+        let is_only_one = match self.is_child(live.id) {
+            true => self.orphanage.strangers.is_empty(),
+            false => self.orphanage.knows_all() && !self.has_news_of_a_death(),
+        };
         for stat in orphans {
             let process = Process::from(stat);
             let known = live.tree.main == Some(process) || live.tree.orphans.contains(&process);

@@ -132,10 +132,11 @@ impl Linux {
             self.release(&mut live)?;
             // It has ended for the engine: events of its release do not matter any more.
             self.queue.truncate(queued);
-            self.note(
-                live.id,
-                format!("ended and left {} running", count(members.len(), "process", "processes")),
-            );
+            // A program in cosched's own place is as without cosched.
+            if !self.is_child(live.id) {
+                let left = count(members.len(), "process", "processes");
+                self.note(live.id, format!("ended and left {left} running"));
+            }
         }
         // Processes that are left from here on are not counted any more.
         let counts = live.counters.take().as_ref().map(Counters::read).unwrap_or_default();
