@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::process::tree::Process;
 use rustix::process::Signal;
 
 use super::support::{Backend, Place, at_once, eventually, program};
@@ -61,6 +63,35 @@ fn signals_in_the_first_moments_leave_nothing() {
             assert_eq!(std::fs::read_dir(place.path("tmp")).unwrap().count(), 0, "{ended:?}");
         }
     });
+}
+
+/// What the last process has used is known only once the shim has waited for it.
+#[test]
+fn cpu_time_of_a_job_in_the_background_counts() {
+    let place = Place::new();
+    let job = "trap '' TERM; while [ ! -e stop ]; do :; done";
+    let tells = "echo $PPID > shim; sh -c \"$JOB\" & echo $! > job; exit 0";
+    let keys = format!("env = {{ JOB = \"{job}\" }}");
+    let cosched = place.run(&[program("a", &keys, tells)], "--policy linux");
+    let number = |name: &str| place.read(name).trim().parse::<i32>().ok();
+    eventually("the job", || number("job").is_some());
+    let (shim, job) = (number("shim").unwrap(), number("job").unwrap());
+    let proc = Proc::default();
+    let used = || proc.stat(job).unwrap().utime;
+    eventually("some CPU time, and the end of its parent", || {
+        used() > 30 && proc.stat(job).unwrap().ppid == shim
+    });
+    let shim = Process::find(&proc, shim).unwrap();
+    shim.signal(&proc, Signal::STOP).unwrap();
+    place.write("stop", "");
+    eventually("its end", || proc.stat(job).unwrap().has_ended());
+    let least = used() as f64 / 100.0;
+    // Several looks of cosched at the program.
+    std::thread::sleep(Duration::from_millis(200));
+    shim.signal(&proc, Signal::CONT).unwrap();
+    let result = cosched.ended().with(0).result();
+    let usage = result.programs[0].usage;
+    assert!(usage.user_seconds >= least, "{usage:?} {least}");
 }
 
 #[test]

@@ -48,6 +48,8 @@ pub(super) struct Live {
     /// Where its processes come to, if it has the hook inside.
     pub(super) hook_server: Option<HookServer>,
     pub(super) ended: Option<CommandEnd>,
+    /// When none of its processes was found any more.
+    pub(super) empty_since: Option<Nanos>,
     /// Whether its last process is known to have ended.
     pub(super) gone: bool,
     /// It was detached, and is a child of cosched, or of its shim, all the same.
@@ -174,6 +176,7 @@ impl Live {
             pointers: None,
             hook_server: None,
             ended: None,
+            empty_since: None,
             gone: false,
             is_detached: false,
             claim: None,

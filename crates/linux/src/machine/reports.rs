@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use cosched_core::format::count;
-use cosched_core::{Event, Exit, Happening, ProgramId, Usage};
+use cosched_core::{Event, Exit, Happening, Nanos, ProgramId, Usage};
 
 use super::program::{CommandEnd, Live, Parent};
 use super::{Linux, MachineError};
@@ -17,6 +17,8 @@ use crate::observe::counters::Counters;
 use crate::process::launch::{Launched, Reports, ShimReport, StartStep};
 use crate::safety::undo::Record;
 
+/// How long to wait for the last report of a shim with no process left.
+const LAST_REPORT: Nanos = Nanos::from_secs(1);
 /// How long to wait for the last lines of outputs.
 const LAST_LINES: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(1);
@@ -106,6 +108,15 @@ impl Linux {
             live.ended = Some(CommandEnd::unseen(exit, usage));
             self.live.insert(live.id, live);
             return Ok(());
+        }
+        // What its last processes have used is known once the shim has reaped them.
+        if members.is_empty() && !over && matches!(live.parent, Parent::Shim(_)) {
+            let now = self.clock.now();
+            if now.since(*live.empty_since.get_or_insert(now)) < LAST_REPORT {
+                self.inspector.hurry(live.id, now);
+                self.live.insert(live.id, live);
+                return Ok(());
+            }
         }
         self.inspector.forget(live.id);
         self.observer.forget(live.id);
