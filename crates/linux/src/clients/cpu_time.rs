@@ -9,7 +9,7 @@
 //! CPU time since the last sample.
 //!
 //! A program in cosched's own place has cosched itself as its shim. Of one that ran before cosched
-//! came, only the busy processes are told, without those whose parent has ended.
+//! came, only the busy processes are told, and none with a parent that has ended.
 //!
 //! A sample costs an open file for each process and each thread. It is therefore taken by a thread
 //! that is not the scheduling one, and only while there is a client. [`SamplePace`] says how often.
@@ -146,14 +146,14 @@ impl Meter {
     /// it is not known, or the program's root is gone.
     pub fn used(&mut self, slot: usize, now: Instant) -> Option<Used> {
         let root = self.roots.get(slot)?;
-        let is_whole = root.is != RootKind::Running;
+        let has_shim = root.is == RootKind::Shim;
         let walked = &mut self.walked[slot];
         if walked.root != Some(root) {
             *walked = Walked { root: Some(root), ..Walked::default() };
         }
         if walked.at.is_none_or(|at| now.duration_since(at) >= WALK) {
             let below = self.proc.descendants(root.pid).ok()?;
-            let first = Some(root.pid).filter(|_| root.is != RootKind::Shim);
+            let first = Some(root.pid).filter(|_| !has_shim);
             (walked.below, walked.at) = (first.into_iter().chain(below).collect(), Some(now));
         }
         // Parents come first: the time of a process that ends meanwhile is missed once, and not
@@ -162,15 +162,15 @@ impl Meter {
         if of_root.start_time != root.start_time {
             return None;
         }
-        let reaped = if root.is == RootKind::Shim { of_root.reaped } else { 0 };
+        let reaped = if has_shim { of_root.reaped } else { 0 };
         let below = walked.below.iter().filter_map(|pid| self.proc.stat(*pid).ok());
         let below: Vec<Stat> = below.collect();
         let used: u64 = below.iter().map(|stat| own(stat) + stat.reaped).sum();
-        if walked.read == 0 && !is_whole {
+        if walked.read == 0 && !has_shim {
             walked.note_times(&below, ticks_since_boot());
         }
         walked.look_for_busy(&below, ticks_since_boot(), &self.proc);
-        is_whole.then(|| Used {
+        has_shim.then(|| Used {
             seconds: (reaped + used) as f64 / TICKS,
             switches: walked.switches(&self.proc),
         })

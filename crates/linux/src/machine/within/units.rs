@@ -16,7 +16,7 @@ use crate::process::tree::Process;
 
 /// The most threads of a process or a unit that are looked at.
 const MOST_LOOKS: usize = 32;
-/// The most processes whose files are looked through at once.
+/// The most processes that are looked through at once for what ties them.
 const MOST_TIED: usize = 64;
 /// The most units of a program, which each get as small a part of its budget for real-time threads.
 pub(super) const MOST_UNITS: usize = 32;
