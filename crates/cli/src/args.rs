@@ -154,6 +154,16 @@ impl MeasureArgs {
     }
 }
 
+/// How many threads programs are told to start.
+#[derive(Debug, Args)]
+pub(crate) struct ThreadsArgs {
+    /// How many threads each program on the command line uses (OMP_NUM_THREADS and the like). In a
+    /// jobs file, the key `threads` says it.
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+          value_parser = whole(1..=u16::MAX))]
+    pub(crate) threads: Option<u16>,
+}
+
 /// How threads wait for each other.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct BarrierArgs {

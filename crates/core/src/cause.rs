@@ -115,6 +115,8 @@ pub enum Refusal {
     HoldsTerminal,
     /// The program waits in a call that a pause would end early, and catches no signal.
     WaitsForEvents,
+    /// The program waits for stopped processes, and a pause by signals stops its processes.
+    WaitsForStops,
     /// A process of the program has moved to a cgroup of others.
     LeftCgroup,
     /// The user said that the program must not be frozen.

@@ -5,6 +5,8 @@
 
 use std::path::Path;
 
+use crate::small_script::{interpreter_line, names_shell, small_text};
+
 const TOOLS: [&str; 16] = [
     "bazel", "cargo", "cmake", "ctest", "gmake", "gradle", "gradlew", "make", "makepkg", "meson",
     "mvn", "mvnw", "ninja", "samu", "scons", "xmake",
@@ -14,17 +16,34 @@ pub(crate) const SHELLS: [&str; 5] = ["sh", "bash", "dash", "ksh", "zsh"];
 pub(crate) const WRAPPERS: [&str; 10] =
     ["env", "exec", "ionice", "nice", "nohup", "setsid", "stdbuf", "taskset", "time", "timeout"];
 
-/// Whether a command ends as a build tool: directly, behind a wrapper such as `nice`, or as the
-/// last command of a text for a shell. A script in a file is not read.
-pub(crate) fn is_build<S: AsRef<str>>(command: &[S]) -> bool {
+/// Commands that hardly compute: what a script does is decided by the others.
+pub(crate) const LIGHT: [&str; 19] = [
+    ":", "[", "cat", "cd", "echo", "exit", "export", "fi", "head", "ls", "mkdir", "printf", "rm",
+    "seq", "set", "shift", "tail", "test", "true",
+];
+
+/// Whether a command ends as a build tool: directly, behind a wrapper such as `nice`, as the last
+/// command of a text for a shell, or as that of a small script in `folder` if that is given.
+pub(crate) fn is_build<S: AsRef<str>>(command: &[S], folder: Option<&Path>) -> bool {
     let mut words = command.iter().map(AsRef::as_ref).skip_while(|word| sets_variable(word));
     let Some(first) = words.next() else { return false };
     let rest: Vec<&str> = words.collect();
+    let script = |file: &str| small_text(&folder?.join(file));
     match base_name(first) {
-        name if SHELLS.contains(&name) => text_of(&rest).is_some_and(ends_as_build),
-        name if WRAPPERS.contains(&name) => is_build(wrapped(&rest)),
+        name if SHELLS.contains(&name) => match text_of(&rest) {
+            Some(text) => ends_as_build(text),
+            None => {
+                let file = rest.iter().find(|word| !word.starts_with(['-', '+']));
+                file.and_then(|file| script(file)).is_some_and(|text| ends_as_build(&text))
+            }
+        },
+        name if WRAPPERS.contains(&name) => is_build(wrapped(&rest), folder),
         // What `cargo run` and `make run` start is the program itself.
-        name => TOOLS.contains(&name) && !rest.contains(&"run"),
+        name if TOOLS.contains(&name) => !rest.contains(&"run"),
+        _ if first.contains('/') => script(first).is_some_and(|text| {
+            interpreter_line(&text).is_some_and(names_shell) && ends_as_build(&text)
+        }),
+        _ => false,
     }
 }
 
@@ -45,14 +64,21 @@ fn text_of<'a>(arguments: &[&'a str]) -> Option<&'a str> {
     arguments.get(index + 1).copied()
 }
 
-/// Whether the last command of a text is a build; of a pipe, its first.
+/// Whether the last command of a text that may compute is a build; of a pipe, the first such one.
 pub(crate) fn ends_as_build(text: &str) -> bool {
-    let text = text.replace(">&", ">").replace("&>", ">").replace("||", ";");
-    let mut pipes = text.rsplit([';', '\n', '&']).filter(|pipe| !pipe.trim().is_empty());
-    let last = pipes.next().and_then(|pipe| pipe.split('|').next()).unwrap_or_default();
+    let is_code = |line: &&str| !line.trim_start().starts_with('#');
+    let lines: Vec<&str> = text.lines().filter(is_code).collect();
+    let text = lines.join("\n").replace(">&", ">").replace("&>", ">").replace("||", ";");
     let is_between_words = |letter: char| letter.is_whitespace() || "(){}<>\"'".contains(letter);
-    let words: Vec<&str> = last.split(is_between_words).filter(|word| !word.is_empty()).collect();
-    is_build(&words)
+    let words = |command: &'_ str| -> Vec<String> {
+        let words = command.split(is_between_words).filter(|word| !word.is_empty());
+        words.map(str::to_owned).collect()
+    };
+    let computes =
+        |words: &Vec<String>| words.first().is_some_and(|word| !LIGHT.contains(&word.as_str()));
+    let mut pipes = text.rsplit([';', '\n', '&']);
+    let last = pipes.find_map(|pipe| pipe.split('|').map(words).find(computes));
+    last.is_some_and(|words| is_build(&words, None))
 }
 
 pub(crate) fn sets_variable(word: &str) -> bool {
@@ -83,7 +109,7 @@ mod tests {
             &["cargo", "build"],
         ];
         for command in builds {
-            assert!(is_build(command), "{command:?}");
+            assert!(is_build(command, None), "{command:?}");
         }
     }
 
@@ -103,7 +129,25 @@ mod tests {
             &[],
         ];
         for command in programs {
-            assert!(!is_build(command), "{command:?}");
+            assert!(!is_build(command, None), "{command:?}");
+        }
+    }
+
+    #[test]
+    fn scripts_that_end_as_a_build_are_builds() {
+        let folder = tempfile::tempdir().unwrap();
+        let is = |text: &str, command: &[&str]| {
+            std::fs::write(folder.path().join("all.sh"), text).unwrap();
+            is_build(command, Some(folder.path()))
+        };
+        let build = "#!/bin/sh\ncd \"$1\" && make -j$(nproc)\n# Built.\necho done\n";
+        for command in [&["./all.sh", "x"][..], &["sh", "-e", "all.sh"], &["nice", "./all.sh"]] {
+            assert!(is(build, command), "{command:?}");
+        }
+        assert!(!is_build(&["./all.sh"], None), "no file is read");
+        for text in ["#!/bin/sh\nmake\n./solver\n", "#!/bin/sh\nmake; cat a | ./solver\n", "make\n"]
+        {
+            assert!(!is(text, &["./all.sh"]), "{text}");
         }
     }
 }

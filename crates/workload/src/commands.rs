@@ -4,15 +4,14 @@
 //! name.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use cosched_core::Nanos;
 
-use crate::build_tool::{SHELLS, WRAPPERS, base_name, sets_variable, wrapped};
-use crate::pauses::{PauseRisks, SeesStops};
+use crate::build_tool::{LIGHT, SHELLS, WRAPPERS, base_name, sets_variable, wrapped};
+use crate::pauses::{PauseRisks, SeesStops, WATCHDOG};
 use crate::runners::test_runner;
+use crate::small_script::{interpreter_line, names_shell, small_text};
 use crate::spec::ProgramSpec;
 use crate::workers::{Workers, pools_of_libraries, started_by_manager, started_workers};
 
@@ -20,8 +19,6 @@ use crate::workers::{Workers, pools_of_libraries, started_by_manager, started_wo
 const DEEPEST: usize = 8;
 /// The most scripts that are read for one program.
 const MOST_SCRIPTS: usize = 16;
-/// The largest script that is read, bytes.
-const LARGEST_SCRIPT: u64 = 64 << 10;
 /// Words of a shell's language before which, or in place of which, a command stands.
 const KEYWORDS: [&str; 14] = [
     "!", "builtin", "command", "do", "elif", "else", "eval", "if", "then", "until", "while", "{",
@@ -30,11 +27,6 @@ const KEYWORDS: [&str; 14] = [
 /// Commands that stop themselves when their child is stopped (measured: `script` and `su` of
 /// util-linux 2.38 stay stopped; `runuser` is the same code as `su`).
 const STOP_THEMSELVES: [&str; 3] = ["runuser", "script", "su"];
-/// Commands beside which a script can still be one that only starts workers: they hardly compute.
-const LIGHT: [&str; 19] = [
-    ":", "[", "cat", "cd", "echo", "exit", "export", "fi", "head", "ls", "mkdir", "printf", "rm",
-    "seq", "set", "shift", "tail", "test", "true",
-];
 /// The most commands of a script that are looked at.
 const MOST_COMMANDS: usize = 1000;
 
@@ -107,13 +99,19 @@ impl<'a> Search<'a> {
     fn one(&mut self, words: &[String]) {
         self.says_pools |= words.iter().any(|word| sets_pool(word));
         let own = words.iter().take_while(|word| sets_variable(word)).count();
+        self.variables(&words[..own]);
         let Some((first, rest)) = words[own..].split_first() else { return };
         let name = base_name(first);
         match name {
             "timeout" => self.timeout(rest),
+            "export" => self.variables(rest),
             _ if KEYWORDS.contains(&name) => self.command(rest),
             _ if SHELLS.contains(&name) => self.shell(rest),
-            _ if WRAPPERS.contains(&name) => self.command(wrapped(rest)),
+            _ if WRAPPERS.contains(&name) => {
+                let behind = wrapped(rest);
+                self.variables(&rest[..rest.len() - behind.len()]);
+                self.command(behind);
+            }
             _ if name.starts_with("python") || name.starts_with("pypy") => self.python(rest),
             _ => {
                 if STOP_THEMSELVES.contains(&name) {
@@ -130,6 +128,13 @@ impl<'a> Search<'a> {
                 }
             }
         }
+    }
+
+    /// Variables that the command sets for what it starts.
+    fn variables(&mut self, words: &[String]) {
+        let mut pairs = words.iter().filter_map(|word| word.split_once('='));
+        self.found.risks.has_watchdog |=
+            pairs.any(|(name, value)| name == WATCHDOG && !value.is_empty());
     }
 
     /// `timeout [OPTIONS] DURATION COMMAND`; 0 is no limit.
@@ -250,7 +255,7 @@ impl<'a> Search<'a> {
             return;
         }
         let Some(text) = small_text(&file) else { return };
-        let first = text.lines().next().and_then(|line| line.strip_prefix("#!"));
+        let first = interpreter_line(&text);
         if !is_one && first.is_none() {
             return;
         }
@@ -279,7 +284,8 @@ impl<'a> Search<'a> {
     }
 
     fn starts_workers(&mut self, name: &str, arguments: &[String]) {
-        self.found.workers = self.found.workers.max(started_workers(name, arguments));
+        let started = started_workers(name, arguments, self.folder);
+        self.found.workers = self.found.workers.max(started);
     }
 
     fn runs_tests(&mut self, runner: String) {
@@ -317,24 +323,6 @@ fn is_nested(words: &[&str]) -> bool {
 fn sets_pool(word: &str) -> bool {
     let name = word.split_once('=').map(|(name, _)| name);
     name.is_some_and(|name| pools_of_libraries().any(|pool| pool == name))
-}
-
-/// Whether the first line of a script, behind `#!`, names a shell.
-fn names_shell(line: &str) -> bool {
-    line.split_whitespace().any(|word| SHELLS.contains(&base_name(word)))
-}
-
-/// What is in a small file; `None`: it is none, or cannot be read.
-fn small_text(path: &Path) -> Option<String> {
-    // To open a named pipe would wait for another process.
-    let is_small = |file: &std::fs::Metadata| {
-        // A file of the kernel shows no size, and reading it may wait.
-        file.is_file() && (1..=LARGEST_SCRIPT).contains(&file.len())
-    };
-    std::fs::metadata(path).ok().filter(is_small)?;
-    let mut text = String::new();
-    File::open(path).ok()?.take(LARGEST_SCRIPT).read_to_string(&mut text).ok()?;
-    Some(text)
 }
 
 /// What `timeout` takes for a duration: `8`, `0.5s`, `10m`, `2h`, `1d`.

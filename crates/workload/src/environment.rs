@@ -16,7 +16,7 @@ impl ProgramSpec {
     ) -> Vec<(OsString, OsString)> {
         let mut all: BTreeMap<OsString, OsString> = inherited.into_iter().collect();
         if let Some(threads) = self.threads {
-            let builds = is_build(&self.command);
+            let builds = self.is_build();
             for variable in THREAD_VARIABLES {
                 let inherited = all.get(OsStr::new(variable.name)).map(OsString::as_os_str);
                 let value = variable.value(threads, builds, inherited.unwrap_or_default());
@@ -27,12 +27,17 @@ impl ProgramSpec {
         all.into_iter().collect()
     }
 
+    /// Whether it builds software, as far as its command tells.
+    fn is_build(&self) -> bool {
+        is_build(&self.command, Some(&self.cwd))
+    }
+
     /// Whether the program gets the inherited value of a variable: neither `threads` nor `env` says
     /// another.
     pub fn inherits(&self, variable: &str) -> bool {
         let known = THREAD_VARIABLES.iter().find(|known| known.name == variable);
         let replaced = known.filter(|_| self.threads.is_some());
-        let replaced = replaced.is_some_and(|known| known.replaces(is_build(&self.command)));
+        let replaced = replaced.is_some_and(|known| known.replaces(self.is_build()));
         !replaced && !self.env.contains_key(variable)
     }
 

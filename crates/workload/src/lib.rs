@@ -62,6 +62,7 @@ mod script;
 pub mod shell;
 mod shell_paths;
 mod shown;
+mod small_script;
 mod spec;
 mod streams;
 mod thread_variables;

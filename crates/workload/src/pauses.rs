@@ -13,7 +13,7 @@ use cosched_core::Nanos;
 use super::spec::ProgramSpec;
 
 /// The variable by which systemd tells a service that it has to report regularly.
-const WATCHDOG: &str = "WATCHDOG_USEC";
+pub(crate) const WATCHDOG: &str = "WATCHDOG_USEC";
 /// The variable with the number of the process that systemd waits for.
 const WATCHDOG_PID: &str = "WATCHDOG_PID";
 
@@ -68,7 +68,7 @@ impl ProgramSpec {
             && inherited.iter().any(|(name, _)| name == OsStr::new(WATCHDOG_PID));
         let value = self.variable(WATCHDOG, inherited).filter(|value| !value.is_empty());
         let has_watchdog = value.is_some() && !is_coscheds;
-        PauseRisks { has_watchdog, ..risks }
+        PauseRisks { has_watchdog: has_watchdog || risks.has_watchdog, ..risks }
     }
 }
 

@@ -9,6 +9,7 @@
 //! not known before.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use crate::build_tool::{base_name, ends_as_build, is_build};
 use crate::spec::ProgramSpec;
@@ -135,8 +136,12 @@ const STARTERS: [Starter; 5] = [
 ];
 
 /// How many workers a command with this first word and these arguments starts; `None`: it starts
-/// none, or it is not known, or they build software.
-pub(crate) fn started_workers(first: &str, arguments: &[String]) -> Option<Workers> {
+/// none, or it is not known, or they build software: scripts in `folder` are read, if it is given.
+pub(crate) fn started_workers(
+    first: &str,
+    arguments: &[String],
+    folder: Option<&Path>,
+) -> Option<Workers> {
     let starter = starter(first)?;
     let end = arguments.iter().position(|word| word == "--").unwrap_or(arguments.len());
     let mut words = arguments[..end].iter().map(String::as_str).peekable();
@@ -174,9 +179,9 @@ pub(crate) fn started_workers(first: &str, arguments: &[String]) -> Option<Worke
     }
     let command = &arguments[read..];
     let (inner, rest) = command.split_first()?;
-    let builds = is_build(command) || inner.contains(' ') && ends_as_build(inner);
+    let builds = is_build(command, folder) || inner.contains(' ') && ends_as_build(inner);
     // Workers of workers: more than are counted here.
-    (!builds && started_workers(inner, rest).is_none()).then_some(found)
+    (!builds && started_workers(inner, rest, folder).is_none()).then_some(found)
 }
 
 /// The starter with this path or name.
@@ -336,6 +341,10 @@ mod tests {
         assert_eq!(workers_in(folder.path(), &["python3", "train.py"]), None);
         std::fs::write(folder.path().join("job.sh"), "# See ./run.sh.\n./solver\n").unwrap();
         assert_eq!(workers_in(folder.path(), &["sh", "job.sh"]), None);
+        // `nproc` obeys the variable that workers are given.
+        std::fs::write(folder.path().join("each.sh"), "#!/bin/sh\nmake -j$(nproc)\n").unwrap();
+        let each = |script| workers_in(folder.path(), &["xargs", "-P", "4", "-n", "1", script]);
+        assert_eq!([each("./each.sh"), each("./job.sh")], [None, Some(Workers::Count(4))]);
     }
 
     #[test]

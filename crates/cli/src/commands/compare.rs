@@ -13,7 +13,7 @@ use cosched_sim::Kernel;
 use cosched_workload::Workload;
 
 use crate::args::choices;
-use crate::args::{HowArgs, SourceArgs, seed, variant, whole};
+use crate::args::{HowArgs, SourceArgs, ThreadsArgs, seed, variant, whole};
 use crate::experiment::{
     Experiment, ExperimentPlan, ExperimentRecord, Here, MOST_ROUNDS, Site, Variant, check_names,
     show,
@@ -50,12 +50,8 @@ pub(crate) struct CompareArgs {
     with_options: Vec<Variant>,
     #[command(flatten)]
     how: HowArgs,
-    /// How many threads each program on the command line uses (OMP_NUM_THREADS and the like).
-    ///
-    /// In a jobs file, the key `threads` says it.
-    #[arg(long, value_name = "N", allow_negative_numbers = true,
-          value_parser = whole(1..=u16::MAX))]
-    threads: Option<u16>,
+    #[command(flatten)]
+    threads: ThreadsArgs,
     /// Number of rounds; each round runs every variant once.
     ///
     /// The order changes from round to round (A B C, then B C A). 6 rounds give confidence
@@ -115,8 +111,11 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
             let simulated = failure::all(hows.map(|how| how.check_no_constants("compare")));
             let used = both(both(own, simulated), how.check_use(&kinds));
             let runs = Runs { alone: args.solo, together: true, ..Runs::default() };
-            let workload =
-                source::with_threads(&args.source.source(), args.threads, Needs::Runs(runs));
+            let workload = source::with_threads(
+                &args.source.source(),
+                args.threads.threads,
+                Needs::Runs(runs),
+            );
             let (_, workload) = both(used, workload)?;
             let hows: Vec<_> =
                 variants.iter().map(|variant| (variant.kind(), variant.how(how))).collect();
@@ -145,7 +144,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
             ]);
             let workload = sim::machine(machine).and_then(|machine| {
                 let needs = Needs::Models(&machine);
-                source::with_threads(&args.source.source(), args.threads, needs)
+                source::with_threads(&args.source.source(), args.threads.threads, needs)
             });
             let (_, workload) = both(used, workload)?;
             let mut simulated = Simulated::new(&workload, machine, kernel, seed, how)?;

@@ -21,8 +21,8 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open, pidfd_send_signal,
 };
 
-use crate::args::BarrierArgs;
 use crate::args::in_place::InPlaceArgs;
+use crate::args::{BarrierArgs, ThreadsArgs};
 use crate::how::How;
 use crate::session::{Origins, Request, Session};
 use crate::source::{check_launcher, check_one_program};
@@ -37,6 +37,8 @@ pub(crate) struct ExecArgs {
     place: InPlaceArgs,
     #[command(flatten)]
     waiting: BarrierArgs,
+    #[command(flatten)]
+    threads: ThreadsArgs,
     /// The program with its arguments, after '--'. It keeps standard input, output and the
     /// terminal.
     #[arg(last = true, required = true, value_name = "CMD ARGS")]
@@ -49,8 +51,9 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<ExitCode, Failure> {
     let how = How { waiting: args.waiting.barrier, ..how };
     let here = current_folder()?;
     check_one_program("exec", &args.command, &here)?;
-    let workload =
+    let mut workload =
         Workload::from_commands(vec![args.command.clone()], &here).map_err(Failure::input)?;
+    workload.programs[0].threads = args.threads.threads;
     check_launcher(&workload.programs[0]).map_err(Failure::input)?;
     let session = Session::here()?;
     let store = Store::open_if_there();

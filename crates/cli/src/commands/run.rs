@@ -13,7 +13,7 @@ use cosched_results::result::RunResult;
 use cosched_workload::{shell, shown_path};
 
 use crate::args::choices;
-use crate::args::{GivenWords, HowArgs, SourceArgs, named, whole};
+use crate::args::{GivenWords, HowArgs, SourceArgs, ThreadsArgs, named};
 use crate::live::MetricsAt;
 use crate::out;
 use crate::session::{Extras, Request, Session, enter_scope};
@@ -46,11 +46,8 @@ pub(crate) struct RunArgs {
     /// removed. Files that the keys `stdout` and `stderr` name are never replaced.
     #[arg(long, requires = "out")]
     pub(crate) force: bool,
-    /// How many threads each program on the command line uses (OMP_NUM_THREADS and the like). In a
-    /// jobs file, the key `threads` says it.
-    #[arg(long, value_name = "N", allow_negative_numbers = true,
-          value_parser = whole(1..=u16::MAX))]
-    pub(crate) threads: Option<u16>,
+    #[command(flatten)]
+    pub(crate) threads: ThreadsArgs,
     #[command(flatten)]
     pub(crate) terminal: TerminalArgs,
     /// Print run.json on standard output instead of the table.
@@ -80,7 +77,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let out = args.out.as_deref();
     let in_order = args.policy.starts_in_order();
     let runs = Runs { together: true, in_order, redirects: true, out, ..Runs::default() };
-    let workload = source::with_threads(&args.source.source(), args.threads, Needs::Runs(runs));
+    let workload =
+        source::with_threads(&args.source.source(), args.threads.threads, Needs::Runs(runs));
     let (_, workload) = both(used, workload)?;
     let talk = args.terminal.talk();
     let labels = args.terminal.labels(workload.programs.len(), args.out.is_some(), args.json)?;
@@ -161,7 +159,7 @@ fn next(args: &RunArgs, result: &RunResult, folder: Option<String>) -> Vec<Strin
 
 /// The command that compares this policy, with the options given, with what users do without it.
 fn compare_command(args: &RunArgs) -> String {
-    source::compare_command(&args.source.source(), args.policy, args.threads, &args.given.0)
+    source::compare_command(&args.source.source(), args.policy, args.threads.threads, &args.given.0)
 }
 
 #[cfg(test)]

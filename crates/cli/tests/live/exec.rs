@@ -102,6 +102,7 @@ fn libraries_in_many_processes_get_their_share_of_threads() {
     let shared = ("1/\n1/\n".to_owned(), true);
     assert_eq!(told(&["exec"], None), shared);
     assert_eq!(told(&["exec"], Some("3")), ("3/\n3/\n".to_owned(), false));
+    assert_eq!(told(&["exec", "--threads", "3"], None), ("3/3\n3/3\n".to_owned(), false));
     assert_eq!(told(&["exec", "--policy", "linux"], None), ("/\n/\n".to_owned(), false));
     assert_eq!(told(&["run", "--policy", "turns"], None).1, shared.1);
 }

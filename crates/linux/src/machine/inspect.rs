@@ -7,7 +7,7 @@
 //! cosched is awake anyway, at the end of a quantum, say. Only where nothing else happens does
 //! cosched wake for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cosched_core::format::cpus as cpus_in_words;
 use cosched_core::{GroupId, Happening, Nanos, ProgramId, Refusal};
@@ -356,16 +356,25 @@ impl Linux {
         }
     }
 
-    /// Whether a program is just now in a call that a pause would end early. It is then left
-    /// running for good.
-    pub(super) fn must_wait_undisturbed(&mut self, live: &Live) -> bool {
-        let members = || live.tree.members(&self.proc).into_iter().take(MOST_PROCESSES);
-        let waits = !self.job(live.id).freezable_for_sure
-            && members().any(|process| dependencies::waits_for_events(&self.proc, process.pid));
-        if waits {
-            self.forbid_freezing(live.id, Refusal::WaitsForEvents);
+    /// Why a program must not be paused while it waits as it does now. It is then left running for
+    /// good.
+    pub(super) fn must_wait_undisturbed(&mut self, live: &Live) -> Option<Refusal> {
+        if self.job(live.id).freezable_for_sure {
+            return None;
         }
-        waits
+        let (stats, proc) = (live.tree.stats(&self.proc), &self.proc);
+        let parents: BTreeSet<i32> = stats.iter().map(|stat| stat.ppid).collect();
+        let sees_stops = |pid| {
+            let is_parent = live.freezer.needs_processes() && parents.contains(&pid);
+            is_parent && dependencies::waits_for_stops(proc, pid)
+        };
+        let why = stats.iter().take(MOST_PROCESSES).find_map(|stat| match stat.pid {
+            pid if dependencies::waits_for_events(proc, pid) => Some(Refusal::WaitsForEvents),
+            pid if sees_stops(pid) => Some(Refusal::WaitsForStops),
+            _ => None,
+        })?;
+        self.forbid_freezing(live.id, why);
+        Some(why)
     }
 
     /// Tells of programs that have bound themselves to CPUs that are too few for them.
@@ -462,6 +471,10 @@ fn held(why: Refusal) -> &'static str {
         Refusal::HoldsTerminal => "holds a terminal (freezable = true overrides this)",
         Refusal::WaitsForEvents => {
             "waits in a system call that a pause would end early (EINTR), and catches no signal \
+             (freezable = true overrides this)"
+        }
+        Refusal::WaitsForStops => {
+            "waits for stopped processes (WUNTRACED), and pauses by signals stop its own \
              (freezable = true overrides this)"
         }
         _ => "must not be frozen",

@@ -143,9 +143,7 @@ impl Linux {
     pub(super) fn freeze(&mut self, live: &mut Live) -> Result<(), MachineError> {
         let is_traced = self.inspector.is_traced(live.id).then_some(Refusal::Traced);
         let is_unguarded = self.guard.is_off(self.clock.now()).then_some(Refusal::Unguarded);
-        let why = is_traced
-            .or(is_unguarded)
-            .or_else(|| self.must_wait_undisturbed(live).then_some(Refusal::WaitsForEvents));
+        let why = is_traced.or(is_unguarded).or_else(|| self.must_wait_undisturbed(live));
         if let Some(why) = why {
             self.tell(Happening::Refused(live.id, Aspect::Frozen, why));
             return Ok(());

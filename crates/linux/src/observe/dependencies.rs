@@ -39,7 +39,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, makedev, statx};
 use crate::kernel::files::{self, FileError};
 use crate::kernel::procfs::{Fd, Proc};
 
-pub(crate) use events::waits_for_events;
+pub(crate) use events::{waits_for_events, waits_for_stops};
 pub(crate) use groups::groups;
 pub(crate) use locks::contended_locks;
 use sockets::{Contacts, ProgramSockets};

@@ -61,7 +61,7 @@ fn message(programs: &[(&str, Count)], all: &CpuSet, usable: &Usable) -> Option<
         return Some(format!(
             "{names} {verb} told to start {up_to}{threads} threads, but {may_use}: their threads \
              wait for a CPU in turn. Give {them} {cpus}: `threads = {cpus}` in a jobs file, \
-             `--threads {cpus}` of `cosched run`, or OMP_NUM_THREADS={cpus}"
+             `--threads {cpus}`, or OMP_NUM_THREADS={cpus}"
         ));
     }
     // A mask or a cpuset is what programs count; a quota they do not see.
@@ -102,7 +102,7 @@ mod tests {
             message(&[("a", Count::Told(4)), ("b", Count::Told(64))], &CpuSet::first(4), &four)
                 .unwrap();
         assert!(said.starts_with("b is told to start 64 threads, but"), "{said}");
-        assert!(said.contains("may use 4 CPUs:") && said.contains("`--threads 4` of"), "{said}");
+        assert!(said.contains("may use 4 CPUs:") && said.contains("`--threads 4`, or"), "{said}");
         let more = [("a", Count::Told(64)), ("b", Count::Told(8)), ("c", Count::Told(5))];
         let said = message(&more, &CpuSet::first(4), &four).unwrap();
         let expected = "a and 2 other programs are told to start up to 64 threads, but";

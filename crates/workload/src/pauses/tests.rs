@@ -161,3 +161,22 @@ fn watchdogs_and_interactive_shells_forbid_pauses() {
     let of_cosched = [watched, ("WATCHDOG_PID".into(), "7".into())];
     assert!(!forbids(0, &of_cosched), "systemd waits for cosched itself");
 }
+
+#[test]
+fn a_command_that_sets_the_watchdog_forbids_pauses() {
+    for command in [
+        &["env", "WATCHDOG_USEC=30000000", "a"][..],
+        &["nice", "-n", "5", "env", "-i", "WATCHDOG_USEC=3", "a"],
+        &["sh", "-c", "WATCHDOG_USEC=3 ./a"],
+        &["sh", "-c", "export WATCHDOG_USEC=3; ./a"],
+    ] {
+        assert!(found(command).forbid_pauses(), "{command:?}");
+    }
+    for command in [
+        &["grep", "WATCHDOG_USEC=3", "units"][..],
+        &["env", "WATCHDOG_USEC=", "a"],
+        &["sh", "-c", "echo WATCHDOG_USEC=3"],
+    ] {
+        assert!(!found(command).forbid_pauses(), "{command:?}");
+    }
+}

@@ -1,8 +1,10 @@
-//! Waits that a pause would end early.
+//! Waits that a pause would end early, or with a result that the program takes for something else.
 //!
 //! After a pause, the kernel ends some system calls with EINTR, although no handler of a signal has
 //! run (`docs/safety.md`, "Limits"). A program that catches signals has to expect that. One that
 //! catches none may take it for an error, and end.
+//!
+//! A parent that waits with WUNTRACED is told of each child that a pause by signals stops.
 //!
 //! Which call a thread is in is read from `/proc/PID/task/TID/syscall`. Not seen: `recv` on a
 //! socket with a time-out and `sigwaitinfo`, which look like calls that are begun again.
@@ -19,14 +21,20 @@ pub(crate) fn waits_for_events(proc: &Proc, pid: i32) -> bool {
     if proc.knows_signals(pid) {
         return false;
     }
+    calls(proc, pid).any(|call| ends_early(&call))
+}
+
+/// Whether one of the first threads of a process waits for children, also for stopped ones.
+pub(crate) fn waits_for_stops(proc: &Proc, pid: i32) -> bool {
+    calls(proc, pid).any(|call| asks_for_stopped(&call))
+}
+
+/// The calls in which the first threads of a process are. One that has ended has none.
+fn calls(proc: &Proc, pid: i32) -> impl Iterator<Item = String> {
     let tasks = proc.folder(pid).join("task");
-    // A process that has ended waits for nothing.
     let threads = files::numbered(&tasks, "").unwrap_or_default();
-    let waits = |tid: &usize| {
-        let call = files::read(&tasks.join(tid.to_string()).join("syscall"));
-        call.is_ok_and(|call| ends_early(&call))
-    };
-    threads.iter().take(MOST_THREADS).any(waits)
+    let call = move |tid: usize| files::read(&tasks.join(tid.to_string()).join("syscall")).ok();
+    threads.into_iter().take(MOST_THREADS).filter_map(call)
 }
 
 /// Whether a pause would end the call in a line of `/proc/PID/syscall`, which is its number and its
@@ -46,6 +54,21 @@ fn ends_early(line: &str) -> bool {
     }
 }
 
+/// Whether the call in such a line waits for children, also for stopped ones.
+fn asks_for_stopped(line: &str) -> bool {
+    let mut words = line.split_ascii_whitespace();
+    let Some(Ok(number)) = words.next().map(str::parse::<i64>) else { return false };
+    let options = match number {
+        libc::SYS_wait4 => words.nth(2),
+        libc::SYS_waitid => words.nth(3),
+        _ => return false,
+    };
+    let options =
+        options.and_then(|word| i64::from_str_radix(word.trim_start_matches("0x"), 16).ok());
+    // As wide as an argument of any call; the kernel takes the lower half.
+    options.is_some_and(|options| options & i64::from(libc::WUNTRACED | libc::WSTOPPED) != 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,6 +83,23 @@ mod tests {
         assert!(!ends_early(&line(libc::SYS_rt_sigtimedwait, "0x0")), "sigwait");
         for line in [&line(libc::SYS_read, "0x1"), "running", "-1 0x7ffe 0x7f34", ""] {
             assert!(!ends_early(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn waits_for_stopped_children_are_known_by_their_options() {
+        let line = |number: i64, third: &str, fourth: &str| {
+            format!("{number} 0xffffffff 0x7ff {third} {fourth} 0x8 0x0 0x1")
+        };
+        assert!(asks_for_stopped(&line(libc::SYS_wait4, "0xa", "0x0")));
+        assert!(asks_for_stopped(&line(libc::SYS_waitid, "0x7ff2", "0x6")));
+        for line in [
+            &line(libc::SYS_wait4, "0x0", "0x2"),
+            &line(libc::SYS_waitid, "0x7ff2", "0x4"),
+            &line(libc::SYS_read, "0x2", "0x2"),
+            "running",
+        ] {
+            assert!(!asks_for_stopped(line), "{line}");
         }
     }
 

@@ -11,6 +11,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, StatxFlags, statx};
+use rustix::io::Errno;
 
 use super::tables::{Network, Tables, TcpEndpoint, TcpState, network_of};
 use crate::kernel::files;
@@ -148,24 +149,29 @@ fn is_known_name(name: &str, folder: &Path, pids: &[i32]) -> bool {
             !chosen
                 && !made_up.filter_map(|number| number.parse().ok()).any(|pid| pids.contains(&pid))
         }
-        None => !name.is_empty() && !is_in_own_folder(Path::new(name), folder),
+        None => !name.is_empty() && may_be_found(Path::new(name), folder),
     }
 }
 
-/// Whether only its owner may enter the folder of this socket, and the folder is a temporary one,
-/// as mkdtemp(3) makes them.
-fn is_in_own_folder(socket: &Path, process: &Path) -> bool {
-    let path = match socket.strip_prefix("/") {
-        Ok(below) => process.join("root").join(below),
-        Err(_) => process.join("cwd").join(socket),
+/// Whether processes of others may find the socket with this path. None does whose folder is a
+/// temporary one, as mkdtemp(3) makes them, that only its owner may enter, nor one that is removed.
+fn may_be_found(socket: &Path, process: &Path) -> bool {
+    let (path, is_absolute) = match socket.strip_prefix("/") {
+        Ok(below) => (process.join("root").join(below), true),
+        Err(_) => (process.join("cwd").join(socket), false),
     };
     let mode = |path: &Path| {
         let file = statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::MODE);
         file.map(|file| Mode::from_raw_mode(file.stx_mode.into()))
     };
-    let Some((own, above)) = path.parent().and_then(|own| Some((own, own.parent()?))) else {
+    // The working directory may have been another one when a relative path was bound.
+    if is_absolute && mode(&path) == Err(Errno::NOENT) {
         return false;
+    }
+    let Some((own, above)) = path.parent().and_then(|own| Some((own, own.parent()?))) else {
+        return true;
     };
     let is_closed = mode(own).is_ok_and(|mode| !mode.intersects(Mode::RWXG | Mode::RWXO));
-    is_closed && mode(above).is_ok_and(|mode| mode.contains(Mode::SVTX))
+    let is_temporary = mode(above).is_ok_and(|mode| mode.contains(Mode::SVTX));
+    !(is_closed && is_temporary)
 }

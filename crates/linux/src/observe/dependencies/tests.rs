@@ -129,6 +129,7 @@ fn listening_is_read_from_the_tables_of_the_namespace() {
         fs::write(net.join("tcp"), tcp).unwrap();
         fs::write(net.join("unix"), unix).unwrap();
     }
+    fs::create_dir_all(root.path().join("3/root/run/x")).unwrap();
     let listens: Vec<bool> = (1..=3).map(|pid| dependencies(&proc, pid).listens).collect();
     assert_eq!(listens, [true, false, true]);
 }
@@ -243,8 +244,9 @@ fn a_connection_made_meanwhile_is_known_as_its_own() {
 #[test]
 fn a_named_socket_serves_others_that_can_know_its_name() {
     let (proc, me) = (Proc::default(), id() as i32);
-    let serves = |address: &SocketAddr| {
+    let serves_until = |address: &SocketAddr, then: &dyn Fn()| {
         let listener = UnixListener::bind_addr(address).unwrap();
+        then();
         let inode = rustix::fs::fstat(&listener).unwrap().st_ino;
         let found =
             inspect(&proc, &[me], &no_pids, &HandedOut::default(), &mut Tables::default()).unwrap();
@@ -252,13 +254,18 @@ fn a_named_socket_serves_others_that_can_know_its_name() {
         assert!(found.listens != found.listens_within);
         found.listens
     };
+    let serves = |address: &SocketAddr| serves_until(address, &|| ());
     let path = |path: &Path| SocketAddr::from_pathname(path).unwrap();
     let closed = fs::Permissions::from_mode(0o700);
     let own = tempfile::Builder::new().permissions(closed).tempdir_in("/tmp").unwrap();
     let deeper = own.path().join("deeper");
     fs::create_dir(&deeper).unwrap();
     assert!(!serves(&path(&own.path().join("socket"))));
-    assert!(serves(&path(&deeper.join("socket"))), "the folder is not one of its own");
+    let in_deeper = path(&deeper.join("socket"));
+    assert!(serves(&in_deeper), "the folder is not one of its own");
+    // A pool that shuts down removes its folder before it closes its sockets.
+    fs::remove_file(deeper.join("socket")).unwrap();
+    assert!(!serves_until(&in_deeper, &|| fs::remove_dir_all(own.path()).unwrap()));
     let name = |name: String| SocketAddr::from_abstract_name(name).unwrap();
     assert!(!serves(&name(format!("listener-{me}-0"))));
     assert!(serves(&name(format!("listener-{me}0"))));
