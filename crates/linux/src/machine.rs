@@ -334,12 +334,13 @@ impl Linux {
 
     /// Sends a message for the user.
     fn note(&self, program: ProgramId, text: impl Into<String>) {
-        self.send(Note { program: Some(program), text: text.into(), is_error: false });
+        self.send(Note { programs: vec![program], text: text.into(), is_error: false });
     }
 
     /// Something that went wrong, with one program or the whole run.
     fn note_error(&self, program: impl Into<Option<ProgramId>>, text: String) {
-        self.send(Note { program: program.into(), text, is_error: true });
+        let programs = program.into().into_iter().collect();
+        self.send(Note { programs, text, is_error: true });
     }
 
     fn send(&self, note: Note) {

@@ -82,10 +82,11 @@ impl Progress {
         // What the machine has noticed is told while it can still be mended.
         let (named, talk) = (names.clone(), telling.talk);
         teller.pass_on(notes, move |note| {
-            let name = note.program.map(|program| &named[usize::from(program.slot)]);
-            let text = match name {
-                Some(name) => format!("{name} {}", note.text),
-                None => note.text,
+            let about = note.programs.iter().map(|one| named[usize::from(one.slot)].clone());
+            let about: Vec<String> = about.collect();
+            let text = match about.is_empty() {
+                true => note.text,
+                false => format!("{} {}", words::list(&about), note.text),
             };
             (note.is_error || talk > Talk::Quiet).then_some(text)
         })?;

@@ -87,8 +87,8 @@ pub struct Job {
 /// A message for the user.
 #[derive(Debug)]
 pub struct Note {
-    /// The program that it is about; `None`: the whole run.
-    pub program: Option<ProgramId>,
+    /// The programs that it is about; none: the whole run.
+    pub programs: Vec<ProgramId>,
     /// What happened.
     pub text: String,
     /// Whether something could not be done that was to be done.

@@ -14,7 +14,7 @@ use cosched_core::{GroupId, Happening, Nanos, ProgramId, Refusal};
 
 use super::confined::{Confined, computing, confined_to};
 use super::program::{ExecutionState, Live};
-use super::{Linux, MachineError};
+use super::{Linux, MachineError, Note};
 use crate::kernel::files::FileError;
 use crate::kernel::procfs::Proc;
 use crate::kernel::procfs::ProcState;
@@ -27,9 +27,11 @@ const FIRST: Nanos = Nanos::from_millis(100);
 /// waking up.
 const STOPS: Nanos = Nanos::from_millis(900);
 const STOPS_PATIENCE: Nanos = Nanos::from_millis(100);
-/// The time between two checks of file locks: the shortest, and the longest while no program waits
-/// for a lock. A check can take the kernel some milliseconds.
+/// The shortest and the longest time between two checks of file locks.
 const LOCKS: (Nanos, Nanos) = (Nanos::from_millis(250), Nanos::from_secs(4));
+/// Within these limits, checks of file locks take one part in so many of the time at most. One can
+/// take the kernel some milliseconds.
+const LOCKS_PARTS: u64 = 2000;
 /// How long programs stay tied by a lock after the last wait for it was seen.
 const TIED: Nanos = Nanos::from_secs(30);
 const HURRY: Nanos = Nanos::from_millis(20);
@@ -52,9 +54,8 @@ pub(super) struct Inspector {
     /// The most processes of each slot that were seen to compute at once.
     pub(super) processes: Vec<Option<u32>>,
     pub(super) confined: Confined,
-    /// When to check for file locks that programs wait for, and how long to wait after that.
+    /// When to check for file locks that programs wait for.
     locks_at: Nanos,
-    locks_pause: Nanos,
 }
 
 #[derive(Debug, Default)]
@@ -107,7 +108,6 @@ impl Inspector {
             processes: vec![None; slots],
             confined: Confined::default(),
             locks_at: Nanos::ZERO,
-            locks_pause: LOCKS.0,
         }
     }
 
@@ -221,12 +221,13 @@ impl Linux {
     /// Finds programs that wait for each other's file lock. Not every check sees a lock that is
     /// taken and released all the time.
     fn look_at_locks(&mut self, now: Nanos) -> Result<(), MachineError> {
-        let Inspector { watched, locks_at, locks_pause, .. } = &mut self.inspector;
+        let Inspector { watched, locks_at, .. } = &mut self.inspector;
         if now < *locks_at || watched.values().filter(|watched| watched.turns()).count() < 2 {
             return Ok(());
         }
+        let began = self.clock.now();
         let tied = dependencies::contended_locks(&self.proc)?;
-        let (mut news, mut any) = (false, false);
+        let mut news = false;
         for (id, watched) in watched.iter_mut().filter(|(_, watched)| watched.turns()) {
             let live = self.live.get(id).filter(|_| !tied.is_empty());
             let members = live.map(|live| live.tree.members(&self.proc)).unwrap_or_default();
@@ -237,10 +238,9 @@ impl Linux {
             let before = watched.locks.len();
             watched.locks.retain(|_, seen| now.since(*seen) < TIED);
             news |= watched.locks.len() < before;
-            any |= !watched.locks.is_empty();
         }
-        *locks_pause = if any { LOCKS.0 } else { (*locks_pause * 2).min(LOCKS.1) };
-        *locks_at = now + *locks_pause;
+        let took = self.clock.now().since(began);
+        *locks_at = now + (took * LOCKS_PARTS).clamp(LOCKS.0, LOCKS.1);
         if news {
             self.regroup();
         }
@@ -440,26 +440,36 @@ impl Linux {
         let without_locks: Vec<Dependencies> =
             self.inspector.watched.values().map(|watched| watched.dependencies.clone()).collect();
         let without_locks = dependencies::groups(&without_locks);
-        for ((id, group), unlocked) in ids.iter().zip(&groups).zip(without_locks) {
+        // Those that a program has just joined, and whether it shares more than a lock.
+        let mut joined = BTreeMap::new();
+        for ((id, number), unlocked) in ids.iter().zip(&groups).zip(without_locks) {
             let slot = usize::from(id.slot);
             // A group is named after its first member, so that a name never passes to other
             // programs.
             let first =
-                ids.iter().zip(&groups).find(|(_, other)| group.is_some() && *other == group);
+                ids.iter().zip(&groups).find(|(_, other)| number.is_some() && *other == number);
             let group = first.map(|(first, _)| GroupId(first.slot));
             if self.config.jobs[slot].grouped_by_user || self.inspector.groups[slot] == group {
                 continue;
             }
             self.inspector.groups[slot] = group;
-            if group.is_some() {
-                let what = match unlocked.is_some() {
-                    true => "shares pipes, sockets or memory with another program",
-                    false => "and another program use the same file lock",
-                };
-                self.note(*id, format!("{what}: they run together"));
+            if number.is_some() {
+                *joined.entry(*number).or_default() |= unlocked.is_some();
             }
             // A program that shares nothing any more is a group of its own.
             self.tell(Happening::Grouped(*id, group.unwrap_or(GroupId(id.slot))));
+        }
+        for (number, shares_more) in joined {
+            let members = ids.iter().zip(&groups).filter(|(_, other)| **other == number);
+            let what = match shares_more {
+                true => "share pipes, sockets or memory",
+                false => "use the same file lock",
+            };
+            self.send(Note {
+                programs: members.map(|(id, _)| *id).collect(),
+                text: format!("{what}: they run together"),
+                is_error: false,
+            });
         }
     }
 }

@@ -104,15 +104,15 @@ impl Linux {
             UnitNews::Several => {
                 let cpus = count(self.cpus.len(), "CPU", "CPUs");
                 let remedy = match self.run_cgroups.is_by_weight() {
-                    true => "they take turns",
+                    true => ": they take turns",
                     false => {
-                        "under `cosched run --policy turns`, where programs have CPU cgroups, they \
-                         take turns"
+                        ". They take no turns here; they do under `cosched run --policy turns`, \
+                         where programs have CPU cgroups"
                     }
                 };
                 format!(
                     "runs several processes with several threads each, more than {cpus} can run \
-                     at once: {remedy}"
+                     at once{remedy}"
                 )
             }
             UnitNews::TooFewFiles => format!(

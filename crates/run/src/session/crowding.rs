@@ -13,7 +13,10 @@ impl Session {
     pub fn tell_if_crowded(&self, workload: &Workload, talk: Talk) {
         let environment = || self.environment.iter().cloned();
         let counts = |spec: &ProgramSpec| match spec.told_threads(environment()) {
-            Some(threads) => Count::Told(threads),
+            Some(threads) => {
+                let workers = self.workers(spec).map_or(1, |them| them.on(self.usable.cpus.len()));
+                Count::Told { threads, workers }
+            }
             None if spec.has_thread_variable(environment()) => Count::OfSomePool,
             None => Count::OfCpus,
         };
@@ -28,8 +31,8 @@ impl Session {
 /// How many threads a program will start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Count {
-    /// As many as it is told.
-    Told(u16),
+    /// As many as it is told, in each of so many processes.
+    Told { threads: u16, workers: usize },
     /// Some pool of it is told, and it is not known whether all are.
     OfSomePool,
     /// One for each CPU that it sees, if it starts threads at all.
@@ -45,8 +48,10 @@ fn message(programs: &[(&str, Count)], all: &CpuSet, usable: &Usable) -> Option<
         false => format!(", by {}", limits.join(" and ")),
     };
     let may_use = format!("may use {}{limits}", count(cpus, "CPU", "CPUs"));
-    let told = |(name, count): &(&str, Count)| match count {
-        Count::Told(threads) if usize::from(*threads) > cpus => Some((name.to_string(), *threads)),
+    let told = |(name, count): &(&str, Count)| match *count {
+        Count::Told { threads, .. } if usize::from(threads) > cpus => {
+            Some((name.to_string(), threads))
+        }
         _ => None,
     };
     let told: Vec<(String, u16)> = programs.iter().filter_map(told).collect();
@@ -63,6 +68,19 @@ fn message(programs: &[(&str, Count)], all: &CpuSet, usable: &Usable) -> Option<
              wait for a CPU in turn. Give {them} {cpus}: `threads = {cpus}` in a jobs file, \
              `--threads {cpus}`, or OMP_NUM_THREADS={cpus}"
         ));
+    }
+    for (name, count) in programs {
+        if let Count::Told { threads: threads @ 2.., workers: workers @ 2.. } = *count {
+            let each = (cpus / workers).max(1);
+            if usize::from(threads) * workers > cpus {
+                return Some(format!(
+                    "{name} starts {workers} processes, each of which is told to start {threads} \
+                     threads, but {may_use}: their threads wait for a CPU in turn. Give each \
+                     {each}: `threads = {each}` in a jobs file, `--threads {each}`, or \
+                     OMP_NUM_THREADS={each}"
+                ));
+            }
+        }
     }
     // A mask or a cpuset is what programs count; a quota they do not see.
     let seen = without_quotas(all, usable).len();
@@ -95,19 +113,35 @@ mod tests {
         Limit::Quota { cgroup: "/cg/box".into(), cpus: 4.0 }
     }
 
+    fn told(threads: u16) -> Count {
+        Count::Told { threads, workers: 1 }
+    }
+
+    #[test]
+    fn processes_times_threads_that_are_too_many_are_named() {
+        let said = |threads, workers| {
+            let count = Count::Told { threads, workers };
+            message(&[("pytest", count)], &CpuSet::first(4), &usable(4, Vec::new()))
+        };
+        let expected = "pytest starts 3 processes, each of which is told to start 2 threads, but \
+                        may use 4 CPUs:";
+        let said_of_six = said(2, 3).unwrap();
+        assert!(said_of_six.starts_with(expected), "{said_of_six}");
+        assert!(said_of_six.ends_with("OMP_NUM_THREADS=1"), "{said_of_six}");
+        assert_eq!([said(2, 2), said(1, 8)], [None, None]);
+    }
+
     #[test]
     fn a_program_that_is_told_too_many_threads_is_named() {
         let four = usable(4, Vec::new());
-        let said =
-            message(&[("a", Count::Told(4)), ("b", Count::Told(64))], &CpuSet::first(4), &four)
-                .unwrap();
+        let said = message(&[("a", told(4)), ("b", told(64))], &CpuSet::first(4), &four).unwrap();
         assert!(said.starts_with("b is told to start 64 threads, but"), "{said}");
         assert!(said.contains("may use 4 CPUs:") && said.contains("`--threads 4`, or"), "{said}");
-        let more = [("a", Count::Told(64)), ("b", Count::Told(8)), ("c", Count::Told(5))];
+        let more = [("a", told(64)), ("b", told(8)), ("c", told(5))];
         let said = message(&more, &CpuSet::first(4), &four).unwrap();
         let expected = "a and 2 other programs are told to start up to 64 threads, but";
         assert!(said.starts_with(expected), "{said}");
-        let enough = [("a", Count::Told(4)), ("b", Count::OfCpus)];
+        let enough = [("a", told(4)), ("b", Count::OfCpus)];
         assert_eq!(message(&enough, &CpuSet::first(4), &four), None);
     }
 
@@ -118,7 +152,7 @@ mod tests {
         let expected =
             "solver sees 64 CPUs, but may use 4 CPUs, by the CPU quota of /cg/box (4 CPUs)";
         assert!(said.starts_with(expected), "{said}");
-        for count in [Count::Told(4), Count::OfSomePool] {
+        for count in [told(4), Count::OfSomePool] {
             assert_eq!(message(&[("solver", count)], &CpuSet::first(64), &box_of_four), None);
         }
     }

@@ -262,7 +262,8 @@ fn stops(ProgramFacts { risks, pauses, .. }: &ProgramFacts<'_>) -> Option<String
     };
     Some(format!(
         "can see that it is paused, since programs are paused by signals: {what}. Remedy: \
-         `--turns weight` or `--freezer cgroup-v2`, or `freezable = false` for it in a jobs file"
+         `--turns weight` or `--freezer cgroup-v2` in place of signals, or `freezable = false` for \
+         it in a jobs file"
     ))
 }
 

@@ -12,7 +12,7 @@ use super::request::{Origins, Request};
 use crate::environment;
 
 impl Session {
-    fn workers(&self, spec: &ProgramSpec) -> Option<Workers> {
+    pub(super) fn workers(&self, spec: &ProgramSpec) -> Option<Workers> {
         spec.workers(&self.environment, !self.description.is_simulated())
     }
 
