@@ -16,32 +16,43 @@ pub(crate) const SHELLS: [&str; 5] = ["sh", "bash", "dash", "ksh", "zsh"];
 pub(crate) const WRAPPERS: [&str; 10] =
     ["env", "exec", "ionice", "nice", "nohup", "setsid", "stdbuf", "taskset", "time", "timeout"];
 
+/// Words of a shell's language before which, or in place of which, a command stands.
+pub(crate) const KEYWORDS: [&str; 14] = [
+    "!", "builtin", "command", "do", "elif", "else", "eval", "if", "then", "until", "while", "{",
+    "}", "",
+];
 /// Commands that hardly compute: what a script does is decided by the others.
 pub(crate) const LIGHT: [&str; 19] = [
     ":", "[", "cat", "cd", "echo", "exit", "export", "fi", "head", "ls", "mkdir", "printf", "rm",
     "seq", "set", "shift", "tail", "test", "true",
 ];
 
+/// Words that end a part of a script, and start no command.
+const ENDS: [&str; 4] = ["done", "esac", "return", "wait"];
+/// Scripts with a folder in their name that prepare a build.
+const PREPARE: [&str; 4] = ["autogen.sh", "bootstrap", "bootstrap.sh", "configure"];
+/// Options of wrappers that take the next word, which is no number.
+const VALUED: [&str; 7] = ["-C", "-o", "-s", "-u", "--chdir", "--signal", "--unset"];
+
 /// Whether a command ends as a build tool: directly, behind a wrapper such as `nice`, as the last
-/// command of a text for a shell, or as that of a small script in `folder` if that is given.
+/// command of a text for a shell, or as that of a small script in `folder` if that is given. Such a
+/// script is no build if it also starts programs of its own.
 pub(crate) fn is_build<S: AsRef<str>>(command: &[S], folder: Option<&Path>) -> bool {
     let mut words = command.iter().map(AsRef::as_ref).skip_while(|word| sets_variable(word));
     let Some(first) = words.next() else { return false };
     let rest: Vec<&str> = words.collect();
     let script = |file: &str| small_text(&folder?.join(file));
     match base_name(first) {
-        name if SHELLS.contains(&name) => match text_of(&rest) {
-            Some(text) => ends_as_build(text),
-            None => {
-                let file = rest.iter().find(|word| !word.starts_with(['-', '+']));
-                file.and_then(|file| script(file)).is_some_and(|text| ends_as_build(&text))
-            }
+        name if SHELLS.contains(&name) => match executed_by_shell(&rest) {
+            Some((true, text)) => ends_as_build(text),
+            Some((false, file)) => script(file).is_some_and(|text| is_build_script(&text)),
+            None => false,
         },
         name if WRAPPERS.contains(&name) => is_build(wrapped(&rest), folder),
         // What `cargo run` and `make run` start is the program itself.
         name if TOOLS.contains(&name) => !rest.contains(&"run"),
         _ if first.contains('/') => script(first).is_some_and(|text| {
-            interpreter_line(&text).is_some_and(names_shell) && ends_as_build(&text)
+            interpreter_line(&text).is_some_and(names_shell) && is_build_script(&text)
         }),
         _ => false,
     }
@@ -50,35 +61,74 @@ pub(crate) fn is_build<S: AsRef<str>>(command: &[S], folder: Option<&Path>) -> b
 /// The command that a wrapper with these arguments starts. Numbers are values of options, or the
 /// wrapper's own.
 pub(crate) fn wrapped<S: AsRef<str>>(arguments: &[S]) -> &[S] {
-    let is_own = |word: &&S| {
-        let word = word.as_ref();
-        word.starts_with(|c: char| c == '-' || c.is_ascii_digit()) || sets_variable(word)
-    };
-    &arguments[arguments.iter().take_while(is_own).count()..]
+    let mut own = 0;
+    while let Some(word) = arguments.get(own).map(AsRef::as_ref) {
+        let is_own = word.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+        if !is_own && !sets_variable(word) {
+            break;
+        }
+        own += if VALUED.contains(&word) { 2 } else { 1 };
+    }
+    &arguments[own.min(arguments.len())..]
 }
 
-/// What a shell with these arguments executes; `None`: a file, or what it reads.
-fn text_of<'a>(arguments: &[&'a str]) -> Option<&'a str> {
-    let options = arguments.iter().take_while(|word| word.starts_with(['-', '+']));
-    let index = options.clone().position(|word| !word.starts_with("--") && word.contains('c'))?;
-    arguments.get(index + 1).copied()
+/// What a shell with these arguments executes, and whether it is a text; `None`: what it reads.
+fn executed_by_shell<'a>(arguments: &[&'a str]) -> Option<(bool, &'a str)> {
+    let (mut words, mut is_text) = (arguments.iter(), false);
+    while let Some(word) = words.next() {
+        let Some(letters) = word.strip_prefix(['-', '+']) else { return Some((is_text, word)) };
+        if letters.starts_with('-') {
+            continue;
+        }
+        is_text |= word.starts_with('-') && letters.contains('c');
+        // The name of an option: `-o pipefail`.
+        if letters.contains(['o', 'O']) {
+            words.next();
+        }
+    }
+    None
 }
 
 /// Whether the last command of a text that may compute is a build; of a pipe, the first such one.
 pub(crate) fn ends_as_build(text: &str) -> bool {
-    let is_code = |line: &&str| !line.trim_start().starts_with('#');
-    let lines: Vec<&str> = text.lines().filter(is_code).collect();
-    let text = lines.join("\n").replace(">&", ">").replace("&>", ">").replace("||", ";");
-    let is_between_words = |letter: char| letter.is_whitespace() || "(){}<>\"'".contains(letter);
-    let words = |command: &'_ str| -> Vec<String> {
-        let words = command.split(is_between_words).filter(|word| !word.is_empty());
-        words.map(str::to_owned).collect()
+    commands_of(text).last().is_some_and(|words| is_build(words, None))
+}
+
+/// Whether a script ends as a build and starts no program of its own.
+fn is_build_script(text: &str) -> bool {
+    let starts_own = |words: &Vec<String>| {
+        let (first, name) = (words[0].as_str(), base_name(&words[0]));
+        first.contains('/') && !TOOLS.contains(&name) && !PREPARE.contains(&name)
     };
-    let computes =
-        |words: &Vec<String>| words.first().is_some_and(|word| !LIGHT.contains(&word.as_str()));
-    let mut pipes = text.rsplit([';', '\n', '&']);
-    let last = pipes.find_map(|pipe| pipe.split('|').map(words).find(computes));
-    last.is_some_and(|words| is_build(&words, None))
+    ends_as_build(text) && !commands_of(text).iter().any(starts_own)
+}
+
+/// The commands of a text for a shell that may compute, each split into words; of a pipe, the first
+/// such one. A command with an open quote, or with others within it, has one word that is no build.
+fn commands_of(text: &str) -> Vec<Vec<String>> {
+    let mut code = String::new();
+    for line in text.replace("\\\n", " ").lines() {
+        let words = line.split(' ').take_while(|word| !word.starts_with('#'));
+        code.push_str(&words.collect::<Vec<_>>().join(" "));
+        code.push('\n');
+    }
+    let code = code.replace(">&", ">").replace("&>", ">").replace("|&", "|").replace("||", ";");
+    let pipes = code.split([';', '\n', '&']);
+    pipes.filter_map(|pipe| pipe.split('|').find_map(computing)).collect()
+}
+
+/// The words of a command of a text, if it may compute.
+fn computing(command: &str) -> Option<Vec<String>> {
+    let has_open_quote = ['"', '\''].iter().any(|quote| command.matches(*quote).count() % 2 == 1);
+    let inner = command.replace("$(nproc)", "");
+    if has_open_quote || ["$(", "`", "<(", ">("].iter().any(|sign| inner.contains(sign)) {
+        return Some(vec![String::new()]);
+    }
+    let is_between_words = |letter: char| letter.is_whitespace() || "(){}<>\"'".contains(letter);
+    let words = command.split(is_between_words).filter(|word| !word.is_empty());
+    let mut words = words.skip_while(|word| KEYWORDS.contains(word) || sets_variable(word));
+    let first = words.next().filter(|word| !LIGHT.contains(word) && !ENDS.contains(word))?;
+    Some(std::iter::once(first).chain(words).map(str::to_owned).collect())
 }
 
 pub(crate) fn sets_variable(word: &str) -> bool {
@@ -95,7 +145,7 @@ mod tests {
 
     #[test]
     fn build_tools_are_found_behind_shells_and_wrappers() {
-        let builds: [&[&str]; 11] = [
+        let builds: [&[&str]; 13] = [
             &["make", "-j4"],
             &["/usr/bin/ninja"],
             &["sh", "-c", "cd x && make -j$(nproc)"],
@@ -107,6 +157,8 @@ mod tests {
             &["taskset", "-c", "0,1", "make"],
             &["env", "sh", "-c", "exec make -j2"],
             &["cargo", "build"],
+            &["bash", "-euo", "pipefail", "-c", "make"],
+            &["env", "-u", "CC", "-C", "src", "make"],
         ];
         for command in builds {
             assert!(is_build(command, None), "{command:?}");
@@ -140,14 +192,30 @@ mod tests {
             std::fs::write(folder.path().join("all.sh"), text).unwrap();
             is_build(command, Some(folder.path()))
         };
-        let build = "#!/bin/sh\ncd \"$1\" && make -j$(nproc)\n# Built.\necho done\n";
+        let build = "#!/bin/sh\ncd \"$1\" && echo $(nproc) && make \\\n -j$(nproc) # all\n\
+                     # Built.\nrc=$?; echo \"done\"\nexit $rc\n";
         for command in [&["./all.sh", "x"][..], &["sh", "-e", "all.sh"], &["nice", "./all.sh"]] {
             assert!(is(build, command), "{command:?}");
         }
         assert!(!is_build(&["./all.sh"], None), "no file is read");
-        for text in ["#!/bin/sh\nmake\n./solver\n", "#!/bin/sh\nmake; cat a | ./solver\n", "make\n"]
+        for text in
+            ["./configure\nif [ -f Makefile ]; then make -j4; fi", "make & wait", "make |& tee log"]
         {
-            assert!(!is(text, &["./all.sh"]), "{text}");
+            assert!(is(&format!("#!/bin/bash\n{text}\n"), &["./all.sh"]), "{text}");
         }
+        let others = [
+            "make\n./solver",
+            "./solver\nmake plots",
+            "make; cat a | ./solver",
+            "make && echo \"$(./solver)\"",
+            "make; export R=$(./solver)",
+            "./solver # before: cd x; make",
+            "./solver; echo \"done; make clean\"",
+            "./solver --mode \\\n make",
+        ];
+        for text in others {
+            assert!(!is(&format!("#!/bin/sh\n{text}\n"), &["./all.sh"]), "{text}");
+        }
+        assert!(!is("make\n", &["./all.sh"]), "no interpreter is named");
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use cosched_core::Nanos;
 
-use crate::build_tool::{LIGHT, SHELLS, WRAPPERS, base_name, sets_variable, wrapped};
+use crate::build_tool::{KEYWORDS, LIGHT, SHELLS, WRAPPERS, base_name, sets_variable, wrapped};
 use crate::pauses::{PauseRisks, SeesStops, WATCHDOG};
 use crate::runners::test_runner;
 use crate::small_script::{interpreter_line, names_shell, small_text};
@@ -19,11 +19,6 @@ use crate::workers::{Workers, pools_of_libraries, started_by_manager, started_wo
 const DEEPEST: usize = 8;
 /// The most scripts that are read for one program.
 const MOST_SCRIPTS: usize = 16;
-/// Words of a shell's language before which, or in place of which, a command stands.
-const KEYWORDS: [&str; 14] = [
-    "!", "builtin", "command", "do", "elif", "else", "eval", "if", "then", "until", "while", "{",
-    "}", "",
-];
 /// Commands that stop themselves when their child is stopped (measured: `script` and `su` of
 /// util-linux 2.38 stay stopped; `runuser` is the same code as `su`).
 const STOP_THEMSELVES: [&str; 3] = ["runuser", "script", "su"];

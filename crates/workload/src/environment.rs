@@ -28,7 +28,7 @@ impl ProgramSpec {
     }
 
     /// Whether it builds software, as far as its command tells.
-    fn is_build(&self) -> bool {
+    pub fn is_build(&self) -> bool {
         is_build(&self.command, Some(&self.cwd))
     }
 

@@ -14,7 +14,9 @@ impl Session {
         let environment = || self.environment.iter().cloned();
         let counts = |spec: &ProgramSpec| match spec.told_threads(environment()) {
             Some(threads) => {
-                let workers = self.workers(spec).map_or(1, |them| them.on(self.usable.cpus.len()));
+                // The processes of a build hear of jobs, and not of threads.
+                let workers = self.workers(spec).filter(|_| !spec.is_build());
+                let workers = workers.map_or(1, |them| them.on(self.usable.cpus.len()));
                 Count::Told { threads, workers }
             }
             None if spec.has_thread_variable(environment()) => Count::OfSomePool,

@@ -167,6 +167,7 @@ fn a_command_that_sets_the_watchdog_forbids_pauses() {
     for command in [
         &["env", "WATCHDOG_USEC=30000000", "a"][..],
         &["nice", "-n", "5", "env", "-i", "WATCHDOG_USEC=3", "a"],
+        &["env", "-u", "HOME", "WATCHDOG_USEC=3", "a"],
         &["sh", "-c", "WATCHDOG_USEC=3 ./a"],
         &["sh", "-c", "export WATCHDOG_USEC=3; ./a"],
     ] {
