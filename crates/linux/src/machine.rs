@@ -43,6 +43,7 @@ mod steps;
 mod stops;
 mod thread_limits;
 mod turns;
+mod unfreezable;
 mod within;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -339,8 +340,7 @@ impl Linux {
 
     /// Something that went wrong, with one program or the whole run.
     fn note_error(&self, program: impl Into<Option<ProgramId>>, text: String) {
-        let programs = program.into().into_iter().collect();
-        self.send(Note { programs, text, is_error: true });
+        self.send(Note { programs: program.into().into_iter().collect(), text, is_error: true });
     }
 
     fn send(&self, note: Note) {

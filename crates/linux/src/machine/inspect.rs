@@ -27,7 +27,7 @@ const FIRST: Nanos = Nanos::from_millis(100);
 /// waking up.
 const STOPS: Nanos = Nanos::from_millis(900);
 const STOPS_PATIENCE: Nanos = Nanos::from_millis(100);
-/// The shortest and the longest time between two checks of file locks.
+/// The shortest time between two checks of file locks, and the longest while none ties programs.
 const LOCKS: (Nanos, Nanos) = (Nanos::from_millis(250), Nanos::from_secs(4));
 /// Within these limits, checks of file locks take one part in so many of the time at most. One can
 /// take the kernel some milliseconds.
@@ -39,9 +39,6 @@ const LONGEST: Nanos = Nanos::from_secs(30);
 /// The longest time between inspections of a program that may be frozen only until another process
 /// connects.
 const LONGEST_TO_CONNECTION: Nanos = Nanos::from_secs(2);
-/// The most processes that are looked at before a freeze.
-const MOST_PROCESSES: usize = 32;
-
 /// When to inspect which program, and what was seen.
 #[derive(Debug)]
 pub(super) struct Inspector {
@@ -109,6 +106,13 @@ impl Inspector {
             confined: Confined::default(),
             locks_at: Nanos::ZERO,
         }
+    }
+
+    /// Whether it has not been reported yet that a program is left running. It counts as reported
+    /// from now on.
+    pub(super) fn is_first_report(&mut self, id: ProgramId) -> bool {
+        let watched = self.watched.get_mut(&id);
+        watched.is_some_and(|watched| !std::mem::replace(&mut watched.reported, true))
     }
 
     /// Notes a started program. What it holds matters only if it takes turns.
@@ -227,7 +231,7 @@ impl Linux {
         }
         let began = self.clock.now();
         let tied = dependencies::contended_locks(&self.proc)?;
-        let mut news = false;
+        let (mut news, mut any) = (false, false);
         for (id, watched) in watched.iter_mut().filter(|(_, watched)| watched.turns()) {
             let live = self.live.get(id).filter(|_| !tied.is_empty());
             let members = live.map(|live| live.tree.members(&self.proc)).unwrap_or_default();
@@ -238,9 +242,11 @@ impl Linux {
             let before = watched.locks.len();
             watched.locks.retain(|_, seen| now.since(*seen) < TIED);
             news |= watched.locks.len() < before;
+            any |= !watched.locks.is_empty();
         }
         let took = self.clock.now().since(began);
-        *locks_at = now + (took * LOCKS_PARTS).clamp(LOCKS.0, LOCKS.1);
+        let longest = if any { LOCKS.0 } else { LOCKS.1 };
+        *locks_at = now + (took * LOCKS_PARTS).clamp(LOCKS.0, longest);
         if news {
             self.regroup();
         }
@@ -346,37 +352,6 @@ impl Linux {
         Ok(())
     }
 
-    /// A program is left running from now on. The user is told once.
-    fn forbid_freezing(&mut self, id: ProgramId, why: Refusal) {
-        let watched = self.inspector.watched.get_mut(&id);
-        if watched.is_some_and(|watched| !std::mem::replace(&mut watched.reported, true)) {
-            let text = format!("is left running while others have their turn: it {}", held(why));
-            self.note(id, text);
-            self.tell(Happening::Unfreezable(id, why));
-        }
-    }
-
-    /// Why a program must not be paused while it waits as it does now. It is then left running for
-    /// good.
-    pub(super) fn must_wait_undisturbed(&mut self, live: &Live) -> Option<Refusal> {
-        if self.job(live.id).freezable_for_sure {
-            return None;
-        }
-        let (stats, proc) = (live.tree.stats(&self.proc), &self.proc);
-        let parents: BTreeSet<i32> = stats.iter().map(|stat| stat.ppid).collect();
-        let sees_stops = |pid| {
-            let is_parent = live.freezer.needs_processes() && parents.contains(&pid);
-            is_parent && dependencies::waits_for_stops(proc, pid)
-        };
-        let why = stats.iter().take(MOST_PROCESSES).find_map(|stat| match stat.pid {
-            pid if dependencies::waits_for_events(proc, pid) => Some(Refusal::WaitsForEvents),
-            pid if sees_stops(pid) => Some(Refusal::WaitsForStops),
-            _ => None,
-        })?;
-        self.forbid_freezing(live.id, why);
-        Some(why)
-    }
-
     /// Tells of programs that have bound themselves to CPUs that are too few for them.
     fn tell_of_confined(&mut self) {
         for (id, cpus) in self.inspector.confined.news(&self.cpus) {
@@ -440,9 +415,8 @@ impl Linux {
         let without_locks: Vec<Dependencies> =
             self.inspector.watched.values().map(|watched| watched.dependencies.clone()).collect();
         let without_locks = dependencies::groups(&without_locks);
-        // Those that a program has just joined, and whether it shares more than a lock.
-        let mut joined = BTreeMap::new();
-        for ((id, number), unlocked) in ids.iter().zip(&groups).zip(without_locks) {
+        let mut joined = BTreeSet::new();
+        for (id, number) in ids.iter().zip(&groups) {
             let slot = usize::from(id.slot);
             // A group is named after its first member, so that a name never passes to other
             // programs.
@@ -453,41 +427,27 @@ impl Linux {
                 continue;
             }
             self.inspector.groups[slot] = group;
-            if number.is_some() {
-                *joined.entry(*number).or_default() |= unlocked.is_some();
-            }
+            joined.extend(*number);
             // A program that shares nothing any more is a group of its own.
             self.tell(Happening::Grouped(*id, group.unwrap_or(GroupId(id.slot))));
         }
-        for (number, shares_more) in joined {
-            let members = ids.iter().zip(&groups).filter(|(_, other)| **other == number);
-            let what = match shares_more {
-                true => "share pipes, sockets or memory",
-                false => "use the same file lock",
-            };
-            self.send(Note {
-                programs: members.map(|(id, _)| *id).collect(),
-                text: format!("{what}: they run together"),
-                is_error: false,
+        for number in joined {
+            let members = ids.iter().zip(&groups).zip(&without_locks);
+            let members = members.filter(|((id, other), _)| {
+                **other == Some(number) && !self.config.jobs[usize::from(id.slot)].grouped_by_user
             });
+            let (programs, share): (Vec<ProgramId>, Vec<bool>) =
+                members.map(|((id, _), unlocked)| (*id, unlocked.is_some())).unzip();
+            let what = match (share.contains(&true), share.contains(&false)) {
+                (false, _) => "use the same file lock",
+                (true, false) => "share pipes, sockets or memory",
+                (true, true) => "share pipes, sockets, memory or a file lock",
+            };
+            if programs.len() > 1 {
+                let text = format!("{what}: they run together");
+                self.send(Note { programs, text, is_error: false });
+            }
         }
-    }
-}
-
-fn held(why: Refusal) -> &'static str {
-    match why {
-        Refusal::HoldsGpu => "holds a GPU device (freezable = true overrides this)",
-        Refusal::Listens => "listens on a socket (freezable = true overrides this)",
-        Refusal::HoldsTerminal => "holds a terminal (freezable = true overrides this)",
-        Refusal::WaitsForEvents => {
-            "waits in a system call that a pause would end early (EINTR), and catches no signal \
-             (freezable = true overrides this)"
-        }
-        Refusal::WaitsForStops => {
-            "waits for stopped processes (WUNTRACED), and pauses by signals stop its own \
-             (freezable = true overrides this)"
-        }
-        _ => "must not be frozen",
     }
 }
 

@@ -63,10 +63,10 @@ fn asks_for_stopped(line: &str) -> bool {
         libc::SYS_waitid => words.nth(3),
         _ => return false,
     };
-    let options =
-        options.and_then(|word| i64::from_str_radix(word.trim_start_matches("0x"), 16).ok());
-    // As wide as an argument of any call; the kernel takes the lower half.
-    options.is_some_and(|options| options & i64::from(libc::WUNTRACED | libc::WSTOPPED) != 0)
+    let hexadecimal = options.and_then(|word| word.strip_prefix("0x"));
+    let options = hexadecimal.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    // The kernel takes the lower half.
+    options.is_some_and(|options| options as i32 & (libc::WUNTRACED | libc::WSTOPPED) != 0)
 }
 
 #[cfg(test)]
@@ -92,6 +92,7 @@ mod tests {
             format!("{number} 0xffffffff 0x7ff {third} {fourth} 0x8 0x0 0x1")
         };
         assert!(asks_for_stopped(&line(libc::SYS_wait4, "0xa", "0x0")));
+        assert!(asks_for_stopped(&line(libc::SYS_wait4, "0xffffffff80000002", "0x0")));
         assert!(asks_for_stopped(&line(libc::SYS_waitid, "0x7ff2", "0x6")));
         for line in [
             &line(libc::SYS_wait4, "0x0", "0x2"),

@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, StatxFlags, statx};
@@ -153,25 +154,34 @@ fn is_known_name(name: &str, folder: &Path, pids: &[i32]) -> bool {
     }
 }
 
-/// Whether processes of others may find the socket with this path. None does whose folder is a
-/// temporary one, as mkdtemp(3) makes them, that only its owner may enter, nor one that is removed.
+/// Whether processes of others may find the socket with this path. None can if its folder is a
+/// temporary one, as mkdtemp(3) makes them, that only its owner may enter, or has been removed. A
+/// socket alone that is not there may have another name by now.
 fn may_be_found(socket: &Path, process: &Path) -> bool {
+    let root = process.join("root");
     let (path, is_absolute) = match socket.strip_prefix("/") {
-        Ok(below) => (process.join("root").join(below), true),
+        Ok(below) => (root.join(below), true),
         Err(_) => (process.join("cwd").join(socket), false),
     };
     let mode = |path: &Path| {
         let file = statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::MODE);
         file.map(|file| Mode::from_raw_mode(file.stx_mode.into()))
     };
-    // The working directory may have been another one when a relative path was bound.
-    if is_absolute && mode(&path) == Err(Errno::NOENT) {
-        return false;
-    }
     let Some((own, above)) = path.parent().and_then(|own| Some((own, own.parent()?))) else {
         return true;
     };
+    // A relative path may have been bound in another working directory. Links in a path below
+    // another root are followed in this one.
+    if is_absolute && mode(own) == Err(Errno::NOENT) && is_same(&root, Path::new("/")) {
+        return false;
+    }
     let is_closed = mode(own).is_ok_and(|mode| !mode.intersects(Mode::RWXG | Mode::RWXO));
     let is_temporary = mode(above).is_ok_and(|mode| mode.contains(Mode::SVTX));
     !(is_closed && is_temporary)
+}
+
+/// Whether both are the same folder.
+fn is_same(a: &Path, b: &Path) -> bool {
+    let id = |path: &Path| std::fs::metadata(path).map(|folder| (folder.dev(), folder.ino())).ok();
+    id(a).is_some_and(|a| id(b) == Some(a))
 }

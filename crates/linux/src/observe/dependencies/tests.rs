@@ -129,7 +129,6 @@ fn listening_is_read_from_the_tables_of_the_namespace() {
         fs::write(net.join("tcp"), tcp).unwrap();
         fs::write(net.join("unix"), unix).unwrap();
     }
-    fs::create_dir_all(root.path().join("3/root/run/x")).unwrap();
     let listens: Vec<bool> = (1..=3).map(|pid| dependencies(&proc, pid).listens).collect();
     assert_eq!(listens, [true, false, true]);
 }
@@ -263,8 +262,10 @@ fn a_named_socket_serves_others_that_can_know_its_name() {
     assert!(!serves(&path(&own.path().join("socket"))));
     let in_deeper = path(&deeper.join("socket"));
     assert!(serves(&in_deeper), "the folder is not one of its own");
-    // A pool that shuts down removes its folder before it closes its sockets.
     fs::remove_file(deeper.join("socket")).unwrap();
+    let renamed = || fs::rename(deeper.join("socket"), deeper.join("final")).unwrap();
+    assert!(serves_until(&in_deeper, &renamed), "it has another name");
+    // A pool that shuts down removes its folder before it closes its sockets.
     assert!(!serves_until(&in_deeper, &|| fs::remove_dir_all(own.path()).unwrap()));
     let name = |name: String| SocketAddr::from_abstract_name(name).unwrap();
     assert!(!serves(&name(format!("listener-{me}-0"))));

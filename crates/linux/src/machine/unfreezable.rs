@@ -1,0 +1,61 @@
+//! Programs that are left running while others have their turn.
+
+use std::collections::BTreeSet;
+
+use cosched_core::{Happening, ProgramId, Refusal};
+
+use super::Linux;
+use super::program::Live;
+use crate::observe::dependencies;
+
+/// The most processes that are looked at before a freeze.
+const MOST_PROCESSES: usize = 32;
+
+impl Linux {
+    /// A program is left running from now on. The user is told once.
+    pub(super) fn forbid_freezing(&mut self, id: ProgramId, why: Refusal) {
+        if self.inspector.is_first_report(id) {
+            let text = format!("is left running while others have their turn: it {}", held(why));
+            self.note(id, text);
+            self.tell(Happening::Unfreezable(id, why));
+        }
+    }
+
+    /// Why a program must not be paused while it waits as it does now. It is then left running for
+    /// good.
+    pub(super) fn must_wait_undisturbed(&mut self, live: &Live) -> Option<Refusal> {
+        if self.job(live.id).freezable_for_sure {
+            return None;
+        }
+        let (stats, proc) = (live.tree.stats(&self.proc), &self.proc);
+        let parents: BTreeSet<i32> = stats.iter().map(|stat| stat.ppid).collect();
+        let sees_stops = |pid| {
+            let is_parent = live.freezer.needs_processes() && parents.contains(&pid);
+            is_parent && dependencies::waits_for_stops(proc, pid)
+        };
+        let why = stats.iter().take(MOST_PROCESSES).find_map(|stat| match stat.pid {
+            pid if dependencies::waits_for_events(proc, pid) => Some(Refusal::WaitsForEvents),
+            pid if sees_stops(pid) => Some(Refusal::WaitsForStops),
+            _ => None,
+        })?;
+        self.forbid_freezing(live.id, why);
+        Some(why)
+    }
+}
+
+fn held(why: Refusal) -> &'static str {
+    match why {
+        Refusal::HoldsGpu => "holds a GPU device (freezable = true overrides this)",
+        Refusal::Listens => "listens on a socket (freezable = true overrides this)",
+        Refusal::HoldsTerminal => "holds a terminal (freezable = true overrides this)",
+        Refusal::WaitsForEvents => {
+            "waits in a system call that a pause would end early (EINTR), and catches no signal \
+             (freezable = true overrides this)"
+        }
+        Refusal::WaitsForStops => {
+            "waits for stopped processes (WUNTRACED), and pauses by signals stop its own \
+             (freezable = true overrides this)"
+        }
+        _ => "must not be frozen",
+    }
+}
