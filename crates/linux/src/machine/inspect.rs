@@ -39,6 +39,7 @@ const LONGEST: Nanos = Nanos::from_secs(30);
 /// The longest time between inspections of a program that may be frozen only until another process
 /// connects.
 const LONGEST_TO_CONNECTION: Nanos = Nanos::from_secs(2);
+
 /// When to inspect which program, and what was seen.
 #[derive(Debug)]
 pub(super) struct Inspector {

@@ -154,9 +154,9 @@ fn is_known_name(name: &str, folder: &Path, pids: &[i32]) -> bool {
     }
 }
 
-/// Whether processes of others may find the socket with this path. None can if its folder is a
-/// temporary one, as mkdtemp(3) makes them, that only its owner may enter, or has been removed. A
-/// socket alone that is not there may have another name by now.
+/// Whether processes of others may find the socket with this path. They cannot if its folder has
+/// been removed, or is a temporary one, as mkdtemp(3) makes them, that only its owner may enter. A
+/// socket that is missing in its folder may have another name by now.
 fn may_be_found(socket: &Path, process: &Path) -> bool {
     let root = process.join("root");
     let (path, is_absolute) = match socket.strip_prefix("/") {
