@@ -96,11 +96,21 @@ pub(crate) fn ends_as_build(text: &str) -> bool {
 
 /// Whether a script ends as a build and starts no program of its own.
 fn is_build_script(text: &str) -> bool {
-    let starts_own = |words: &Vec<String>| {
-        let (first, name) = (words[0].as_str(), base_name(&words[0]));
-        first.contains('/') && !TOOLS.contains(&name) && !PREPARE.contains(&name)
-    };
-    ends_as_build(text) && !commands_of(text).iter().any(starts_own)
+    ends_as_build(text) && !commands_of(text).iter().any(|words| starts_own(words))
+}
+
+/// Whether a command of a script, which may stand behind wrappers, is the script's own program.
+fn starts_own(words: &[String]) -> bool {
+    let Some((first, rest)) = words.split_first() else { return false };
+    let is_own = |name| !TOOLS.contains(&name) && !PREPARE.contains(&name);
+    match base_name(first) {
+        name if WRAPPERS.contains(&name) => starts_own(wrapped(rest)),
+        name if SHELLS.contains(&name) => {
+            let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
+            executed_by_shell(&rest).is_some_and(|(_, file)| is_own(base_name(file)))
+        }
+        name => first.contains('/') && is_own(name),
+    }
 }
 
 /// The commands of a text for a shell that may compute, each split into words; of a pipe, the first
@@ -124,8 +134,9 @@ fn computing(command: &str) -> Option<Vec<String>> {
     if has_open_quote || ["$(", "`", "<(", ">("].iter().any(|sign| inner.contains(sign)) {
         return Some(vec![String::new()]);
     }
-    let is_between_words = |letter: char| letter.is_whitespace() || "(){}<>\"'".contains(letter);
-    let words = command.split(is_between_words).filter(|word| !word.is_empty());
+    let is_between_words = |letter: char| letter.is_whitespace() || "()<>".contains(letter);
+    let unquoted = command.replace(['"', '\''], "");
+    let words = unquoted.split(is_between_words).filter(|word| !word.is_empty());
     let mut words = words.skip_while(|word| KEYWORDS.contains(word) || sets_variable(word));
     let first = words.next().filter(|word| !LIGHT.contains(word) && !ENDS.contains(word))?;
     Some(std::iter::once(first).chain(words).map(str::to_owned).collect())
@@ -212,6 +223,12 @@ mod tests {
             "./solver # before: cd x; make",
             "./solver; echo \"done; make clean\"",
             "./solver --mode \\\n make",
+            "time ./solver; make",
+            "nice -n 5 timeout 5 ./solver; make",
+            "sh ./solver.sh; make",
+            "bash -c './solver 3'; make",
+            "\"$PWD\"/solver; make",
+            "${PWD}/solver; make",
         ];
         for text in others {
             assert!(!is(&format!("#!/bin/sh\n{text}\n"), &["./all.sh"]), "{text}");
