@@ -115,7 +115,7 @@ pub enum Refusal {
     HoldsTerminal,
     /// The program waits in a call that a pause would end early, and catches no signal.
     WaitsForEvents,
-    /// The program waits for stopped processes, and a pause by signals stops its processes.
+    /// The program waits for processes that stop or continue, and pauses by signals stop its own.
     WaitsForStops,
     /// A process of the program has moved to a cgroup of others.
     LeftCgroup,

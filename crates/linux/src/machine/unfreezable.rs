@@ -53,8 +53,8 @@ fn held(why: Refusal) -> &'static str {
              (freezable = true overrides this)"
         }
         Refusal::WaitsForStops => {
-            "waits for stopped processes (WUNTRACED), and pauses by signals stop its own \
-             (freezable = true overrides this)"
+            "waits for processes that stop or continue (WUNTRACED, WCONTINUED), and pauses by \
+             signals stop its own (freezable = true overrides this)"
         }
         _ => "must not be frozen",
     }

@@ -4,7 +4,8 @@
 //! run (`docs/safety.md`, "Limits"). A program that catches signals has to expect that. One that
 //! catches none may take it for an error, and end.
 //!
-//! A parent that waits with WUNTRACED is told of each child that a pause by signals stops.
+//! A parent that waits with WUNTRACED or WCONTINUED is told of each child that a pause by signals
+//! stops or continues.
 //!
 //! Which call a thread is in is read from `/proc/PID/task/TID/syscall`. Not seen: `recv` on a
 //! socket with a time-out and `sigwaitinfo`, which look like calls that are begun again.
@@ -24,7 +25,8 @@ pub(crate) fn waits_for_events(proc: &Proc, pid: i32) -> bool {
     calls(proc, pid).any(|call| ends_early(&call))
 }
 
-/// Whether one of the first threads of a process waits for children, also for stopped ones.
+/// Whether one of the first threads of a process waits for children, also for those that stop or
+/// continue.
 pub(crate) fn waits_for_stops(proc: &Proc, pid: i32) -> bool {
     calls(proc, pid).any(|call| asks_for_stopped(&call))
 }
@@ -54,7 +56,7 @@ fn ends_early(line: &str) -> bool {
     }
 }
 
-/// Whether the call in such a line waits for children, also for stopped ones.
+/// Whether the call in such a line waits for children, also for those that stop or continue.
 fn asks_for_stopped(line: &str) -> bool {
     let mut words = line.split_ascii_whitespace();
     let Some(Ok(number)) = words.next().map(str::parse::<i64>) else { return false };
@@ -66,7 +68,8 @@ fn asks_for_stopped(line: &str) -> bool {
     let hexadecimal = options.and_then(|word| word.strip_prefix("0x"));
     let options = hexadecimal.and_then(|digits| u64::from_str_radix(digits, 16).ok());
     // The kernel takes the lower half.
-    options.is_some_and(|options| options as i32 & (libc::WUNTRACED | libc::WSTOPPED) != 0)
+    let stops = libc::WUNTRACED | libc::WSTOPPED | libc::WCONTINUED;
+    options.is_some_and(|options| options as i32 & stops != 0)
 }
 
 #[cfg(test)]
@@ -94,6 +97,7 @@ mod tests {
         assert!(asks_for_stopped(&line(libc::SYS_wait4, "0xa", "0x0")));
         assert!(asks_for_stopped(&line(libc::SYS_wait4, "0xffffffff80000002", "0x0")));
         assert!(asks_for_stopped(&line(libc::SYS_waitid, "0x7ff2", "0x6")));
+        assert!(asks_for_stopped(&line(libc::SYS_waitid, "0x7ff2", "0xc")), "continued");
         for line in [
             &line(libc::SYS_wait4, "0x0", "0x2"),
             &line(libc::SYS_waitid, "0x7ff2", "0x4"),
