@@ -398,9 +398,8 @@ impl Machine for Linux {
                 // After a switch, which it would delay.
                 self.take_turns_within()?;
                 let looks = self.next_look().min(self.observer.next_look());
-                let looks = looks.min(self.guard.next_look()).min(self.moves.next);
-                let looks = looks.min(self.within.wakes_at());
-                let looks = looks.min(self.spin_watch.next_look(&self.live));
+                let looks = looks.min(self.guard.next_look()).min(self.within.wakes_at());
+                let looks = looks.min(self.moves.next).min(self.spin_watch.next_look(&self.live));
                 let deadline = until.min(looks).min(self.next_beat());
                 self.guard.sentinel.waits_until(self.clock.monotonic(deadline));
                 self.poll.wait(self.clock.absolute(deadline), &mut ready)?;
@@ -444,6 +443,7 @@ impl Machine for Linux {
         // these steps.
         self.hear_sentinel()?;
         self.adopt()?;
+        self.look_at_locks_before(steps)?;
         let _undisturbed = self.punctual.undisturbed(steps);
         self.begin_turns(steps)?;
         for step in steps {

@@ -76,15 +76,15 @@ fn programs_that_wait_in_open_for_each_other_get_together() {
     }
 }
 
-/// A program with a thread that holds the lock of a file for 5 ms at a time, until there is a file
-/// that stops it.
-fn locker(name: &str, kind: &str) -> String {
+/// A program with a thread that computes for so many seconds with the lock of a file, again and
+/// again, until there is a file that stops it.
+fn locker(name: &str, kind: &str, held: f64) -> String {
     let text = format!(
         "import fcntl, os, time\n\
         lock = open(\"lock\", \"w\")\n\
         while not os.path.exists(\"stop\"):\n \
-         fcntl.{kind}(lock, fcntl.LOCK_EX); end = time.monotonic() + 0.005\n \
-         while time.monotonic() < end: pass\n \
+         fcntl.{kind}(lock, fcntl.LOCK_EX); end = time.process_time() + {held}\n \
+         while time.process_time() < end: pass\n \
          fcntl.{kind}(lock, fcntl.LOCK_UN)\n"
     );
     let command = format!("command = ['{PYTHON}', '-S', '-c', '''{text}''']");
@@ -97,18 +97,24 @@ fn programs_that_wait_for_each_others_file_lock_run_together() {
         return skip(format!("there is no {PYTHON}"));
     }
     let other = "while [ ! -e stop ]; do i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done; done";
-    for (kind, options) in [("flock", ""), ("lockf", "--policy gang --quantum 20ms")] {
+    let gang = ["--policy gang --quantum 20ms", "--policy gang --quantum 200ms"];
+    for (kind, held, options, others) in [
+        ("flock", 0.005, "", 1),
+        ("lockf", 0.005, gang[0], 1),
+        ("flock", 0.3, gang[1], 0),
+        ("lockf", 0.3, gang[1], 0),
+    ] {
         let place = Place::new();
-        let tables =
-            [locker("one", kind), locker("two", kind), program("other", &everything(), other)];
-        let cosched = place.run(&tables, options);
+        let [one, two] = ["one", "two"].map(|name| locker(name, kind, held));
+        let tables = [one, two, program("other", &everything(), other)];
+        let cosched = place.run(&tables[..2 + others], options);
         eventually("a group of the two", || place.read("cosched.stderr").contains(LOCK));
         // They continue for some turns.
         std::thread::sleep(std::time::Duration::from_millis(800));
         place.write("stop", "");
         let ended = cosched.ended().with(0);
         assert_eq!(ended.stderr.matches("they run together").count(), 1, "{}", ended.stderr);
-        let [one, two, _] = &ended.result().programs[..] else { panic!() };
+        let [one, two, ..] = &ended.result().programs[..] else { panic!() };
         // Before that, each had its turns alone.
         let shared = match options {
             "" => overlap(&one.turns, &two.turns),

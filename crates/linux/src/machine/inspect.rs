@@ -7,6 +7,8 @@
 //! cosched is awake anyway, at the end of a quantum, say. Only where nothing else happens does
 //! cosched wake for it.
 
+mod locks;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use cosched_core::format::cpus as cpus_in_words;
@@ -27,13 +29,6 @@ const FIRST: Nanos = Nanos::from_millis(100);
 /// waking up.
 const STOPS: Nanos = Nanos::from_millis(900);
 const STOPS_PATIENCE: Nanos = Nanos::from_millis(100);
-/// The shortest time between two checks of file locks, and the longest while none ties programs.
-const LOCKS: (Nanos, Nanos) = (Nanos::from_millis(250), Nanos::from_secs(4));
-/// Within these limits, checks of file locks take one part in so many of the time at most. One can
-/// take the kernel some milliseconds.
-const LOCKS_PARTS: u64 = 2000;
-/// How long programs stay tied by a lock after the last wait for it was seen.
-const TIED: Nanos = Nanos::from_secs(30);
 const HURRY: Nanos = Nanos::from_millis(20);
 const LONGEST: Nanos = Nanos::from_secs(30);
 /// The longest time between inspections of a program that may be frozen only until another process
@@ -52,7 +47,7 @@ pub(super) struct Inspector {
     /// The most processes of each slot that were seen to compute at once.
     pub(super) processes: Vec<Option<u32>>,
     pub(super) confined: Confined,
-    /// When to check for file locks that programs wait for.
+    /// From when on to check for file locks that programs wait for.
     locks_at: Nanos,
 }
 
@@ -67,6 +62,8 @@ struct Watched {
     dependencies: Dependencies,
     /// The file locks that tie it to others, and when that was seen last.
     locks: BTreeMap<SharedKey, Nanos>,
+    /// From when on a check for file locks is useful while it runs.
+    locks_at: Nanos,
     /// When to count its threads, and how long to wait after that, where nothing that it holds is
     /// looked at: with that, they are counted anyway.
     threads_at: Nanos,
@@ -123,6 +120,7 @@ impl Inspector {
             pause: FIRST,
             threads_at: if turns { Nanos::NEVER } else { now },
             threads_pause: FIRST,
+            locks_at: now + FIRST,
             ..Watched::default()
         };
         watched.look_at_stops_after(now);
@@ -175,16 +173,16 @@ impl Linux {
 
     /// When the next inspection is useful, or due.
     fn next_look_with(&self, stops: impl Fn(&Watched) -> Nanos) -> Nanos {
-        let next = |(id, watched): (&ProgramId, &Watched)| match self.hides_stops(*id) {
+        let next = |(id, watched): (&ProgramId, &Watched)| match self.is_paused(*id) {
             true => watched.dependencies_at,
             false => stops(watched).min(watched.dependencies_at),
         };
         self.inspector.watched.iter().map(next).min().unwrap_or(Nanos::NEVER)
     }
 
-    /// Whether a stop by another process would look like our own: the check waits until the program
-    /// runs.
-    fn hides_stops(&self, id: ProgramId) -> bool {
+    /// Whether cosched has paused it. Then a stop by another process would look like our own: the
+    /// check for one waits until the program runs.
+    fn is_paused(&self, id: ProgramId) -> bool {
         self.live.get(&id).is_some_and(|live| {
             live.ended.is_none()
                 && matches!(live.state, ExecutionState::Freezing { .. } | ExecutionState::Frozen)
@@ -193,7 +191,9 @@ impl Linux {
 
     pub(super) fn inspect(&mut self) -> Result<(), MachineError> {
         let now = self.clock.now();
-        self.look_at_locks(now)?;
+        if self.run_cgroups.is_by_weight() {
+            self.look_at_locks()?;
+        }
         if now < self.next_look_with(|watched| watched.stops_at) {
             return Ok(());
         }
@@ -203,7 +203,7 @@ impl Linux {
         let mut tables = Tables::default();
         for id in ids {
             self.guard.sentinel.works();
-            let hidden = self.hides_stops(id);
+            let hidden = self.is_paused(id);
             let Some(watched) = self.inspector.watched.get_mut(&id) else { continue };
             let stops = now >= watched.stops_at && !hidden;
             // Inspections that are nearly due are done together.
@@ -219,37 +219,6 @@ impl Linux {
             if holds {
                 self.inspect_dependencies(id, &mut tables)?;
             }
-        }
-        Ok(())
-    }
-
-    /// Finds programs that wait for each other's file lock. Not every check sees a lock that is
-    /// taken and released all the time.
-    fn look_at_locks(&mut self, now: Nanos) -> Result<(), MachineError> {
-        let Inspector { watched, locks_at, .. } = &mut self.inspector;
-        if now < *locks_at || watched.values().filter(|watched| watched.turns()).count() < 2 {
-            return Ok(());
-        }
-        let began = self.clock.now();
-        let tied = dependencies::contended_locks(&self.proc)?;
-        let (mut news, mut any) = (false, false);
-        for (id, watched) in watched.iter_mut().filter(|(_, watched)| watched.turns()) {
-            let live = self.live.get(id).filter(|_| !tied.is_empty());
-            let members = live.map(|live| live.tree.members(&self.proc)).unwrap_or_default();
-            let keys = members.iter().filter_map(|process| tied.get(&process.pid)).flatten();
-            for key in keys {
-                news |= watched.locks.insert(*key, now).is_none();
-            }
-            let before = watched.locks.len();
-            watched.locks.retain(|_, seen| now.since(*seen) < TIED);
-            news |= watched.locks.len() < before;
-            any |= !watched.locks.is_empty();
-        }
-        let took = self.clock.now().since(began);
-        let longest = if any { LOCKS.0 } else { LOCKS.1 };
-        *locks_at = now + (took * LOCKS_PARTS).clamp(LOCKS.0, longest);
-        if news {
-            self.regroup();
         }
         Ok(())
     }
