@@ -1,6 +1,7 @@
 //! One cgroup: a folder with control files and child folders.
 
 use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::kernel::files::{self, FileError};
@@ -129,8 +130,11 @@ impl Dir {
         for _ in 0..MOST_GROUPS {
             let Some(group) = groups.pop() else { break };
             found.extend(group.threads());
-            // One that is gone has none.
-            groups.extend(group.children().unwrap_or_default());
+            // A folder has two links, and one more for each folder in it. To list it takes longer.
+            if fs::metadata(&group.path).is_ok_and(|folder| folder.nlink() != 2) {
+                // One that is gone has none.
+                groups.extend(group.children().unwrap_or_default());
+            }
         }
         (found, groups.is_empty())
     }

@@ -59,8 +59,8 @@ pub(crate) struct SpreadCandidate<'a> {
     /// Which of its units has the turn within it; 0 if it has none.
     pub(crate) unit: u32,
     pub(crate) dir: &'a Dir,
-    /// The group of the whole program, where it has groups below.
-    pub(crate) home: Option<&'a Dir>,
+    /// The group of the whole program, which is the same where it has no units.
+    pub(crate) home: &'a Dir,
     /// The CPUs that it has from now on.
     pub(crate) cpus: CpuSet,
 }
@@ -128,11 +128,8 @@ impl Spread {
             return Ok(());
         }
         // The program's other threads may have bound themselves to one of these CPUs.
-        let below = |(one, tids): (&SpreadCandidate<'_>, Vec<i32>)| {
-            one.home.map_or((tids, true), Dir::threads_below)
-        };
-        let (all, is_all): (Vec<Vec<i32>>, Vec<bool>) =
-            in_turn.iter().zip(before).map(below).unzip();
+        let below = in_turn.iter().map(|one| one.home.threads_below());
+        let (all, is_all): (Vec<Vec<i32>>, Vec<bool>) = below.unzip();
         if is_all.contains(&false) {
             return Ok(());
         }

@@ -149,11 +149,9 @@ impl Linux {
         for live in self.live.values().filter(|live| !live.is_detached) {
             let settings = applied.get(&live.id);
             let turn = settings.map_or(live.turn, |settings| settings.turn);
-            if let Some(dir) = live.share_dir().filter(|_| turn == in_turn) {
+            if let Some(home) = live.share_dir().filter(|_| turn == in_turn) {
                 let cpus = settings.and_then(|settings| settings.cpus).unwrap_or(self.cpus);
-                let in_turn = self.within.in_turn(live.id);
-                let home = in_turn.map(|_| dir);
-                let (dir, unit) = in_turn.unwrap_or((dir, 0));
+                let (dir, unit) = self.within.in_turn(live.id).unwrap_or((home, 0));
                 candidates.push(SpreadCandidate { program: live.id, unit, dir, home, cpus });
             }
         }
