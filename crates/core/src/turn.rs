@@ -21,13 +21,14 @@ pub enum Turn {
 
 impl Turn {
     /// How often the threads of programs in turn are moved apart while there are fillers, on a
-    /// machine with this many CPUs; `None`: only when a turn begins.
+    /// machine with this many CPUs; `None`: only when a turn begins. *Nested*: all this is part of
+    /// a program of another cosched, which moves no threads in it.
     ///
     /// Two threads in turn may come to share a CPU while another CPU has only fillers, since to the
     /// kernel all CPUs look busy. The more threads a barrier has, the more often it waits for such
-    /// a pair: on 16 CPUs fine barriers take half the time with it, on two it gains nothing
-    /// (`docs/research/turns.md`).
-    pub fn moved_apart_every(cpus: usize) -> Option<Nanos> {
-        (cpus > 2).then_some(Nanos::from_millis(20))
+    /// a pair: on 16 CPUs fine barriers take half the time with it, on two it gains nothing unless
+    /// it is nested (`docs/research/turns.md`).
+    pub fn moved_apart_every(cpus: usize, is_nested: bool) -> Option<Nanos> {
+        (cpus > 2 || is_nested).then_some(Nanos::from_millis(20))
     }
 }

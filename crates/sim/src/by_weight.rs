@@ -80,7 +80,7 @@ impl SimulatedWorld {
     }
 
     fn spread_later(&mut self) {
-        if let Some(every) = Turn::moved_apart_every(self.cpus.len()) {
+        if let Some(every) = Turn::moved_apart_every(self.cpus.len(), false) {
             self.agenda.set(self.spread_slot(), self.now + every.0);
         }
     }

@@ -7,7 +7,8 @@
 mod backend;
 mod base;
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
 use cosched_core::{CpuSet, ProgramId};
 
@@ -211,6 +212,11 @@ impl RunCgroups {
         self.by_weight == Ok(true)
     }
 
+    /// Whether the programs belong to a program of another cosched, with cgroups for it.
+    pub(crate) fn is_nested(&self) -> bool {
+        self.bases.iter().any(|base| base.dir.path().parent().is_some_and(is_in_run))
+    }
+
     /// Why programs do not take turns by weight, where it was requested.
     pub fn no_weights(&self) -> Option<&str> {
         self.by_weight.as_ref().err().map(String::as_str)
@@ -407,9 +413,26 @@ fn pass_on(own: &Dir, controller: &str, log: &mut Log) -> Result<Option<Mark>, R
     Ok(Mark::set(&leaf, log.path()))
 }
 
+/// Whether a cgroup is that of a run, or below one.
+fn is_in_run(dir: &Path) -> bool {
+    dir.iter().filter_map(OsStr::to_str).any(|name| {
+        let number = name.strip_prefix(cgroup::RUN);
+        number.is_some_and(|number| number.parse::<u32>().is_ok())
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_below_a_program_of_another_one_is_nested() {
+        assert!(is_in_run(Path::new("/sys/fs/cgroup/cpu/cosched-31/p0-0")));
+        assert!(is_in_run(Path::new("/sys/fs/cgroup/a.scope/cosched-31/p0-0/own")));
+        for other in ["a.scope", "cosched-31.scope", "cosched-self-31", "cosched"] {
+            assert!(!is_in_run(&Path::new("/sys/fs/cgroup").join(other)), "{other}");
+        }
+    }
 
     /// It joins its other cgroups later.
     #[test]

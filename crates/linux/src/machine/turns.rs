@@ -138,7 +138,7 @@ impl Linux {
     }
 
     fn later_spread(&self) -> Nanos {
-        let every = Turn::moved_apart_every(self.cpus.len());
+        let every = Turn::moved_apart_every(self.cpus.len(), self.run_cgroups.is_nested());
         every.map_or(Nanos::NEVER, |every| self.clock.now() + every)
     }
 
