@@ -22,9 +22,9 @@ pub(crate) const KEYWORDS: [&str; 14] = [
     "}", "",
 ];
 /// Commands that hardly compute: what a script does is decided by the others.
-pub(crate) const LIGHT: [&str; 19] = [
-    ":", "[", "cat", "cd", "echo", "exit", "export", "fi", "head", "ls", "mkdir", "printf", "rm",
-    "seq", "set", "shift", "tail", "test", "true",
+pub(crate) const LIGHT: [&str; 25] = [
+    ":", "[", "cat", "cd", "cp", "echo", "exit", "export", "fi", "head", "install", "ln", "ls",
+    "mkdir", "mv", "popd", "printf", "pushd", "rm", "seq", "set", "shift", "tail", "test", "true",
 ];
 
 /// Words that end a part of a script, and start no command.
@@ -44,8 +44,8 @@ pub(crate) fn is_build<S: AsRef<str>>(command: &[S], folder: Option<&Path>) -> b
     let script = |file: &str| small_text(&folder?.join(file));
     match base_name(first) {
         name if SHELLS.contains(&name) => match executed_by_shell(&rest) {
-            Some((true, text)) => ends_as_build(text),
-            Some((false, file)) => script(file).is_some_and(|text| is_build_script(&text)),
+            Some((true, words)) => ends_as_build(words[0]),
+            Some((false, words)) => script(words[0]).is_some_and(|text| is_build_script(&text)),
             None => false,
         },
         name if WRAPPERS.contains(&name) => is_build(wrapped(&rest), folder),
@@ -72,21 +72,23 @@ pub(crate) fn wrapped<S: AsRef<str>>(arguments: &[S]) -> &[S] {
     &arguments[own.min(arguments.len())..]
 }
 
-/// What a shell with these arguments executes, and whether it is a text; `None`: what it reads.
-fn executed_by_shell<'a>(arguments: &[&'a str]) -> Option<(bool, &'a str)> {
-    let (mut words, mut is_text) = (arguments.iter(), false);
-    while let Some(word) = words.next() {
-        let Some(letters) = word.strip_prefix(['-', '+']) else { return Some((is_text, word)) };
+/// What a shell with these arguments executes, with what stands behind it, and whether that is a
+/// text; `None`: what it reads.
+fn executed_by_shell<S: AsRef<str>>(arguments: &[S]) -> Option<(bool, &[S])> {
+    let (mut at, mut is_text) = (0, false);
+    loop {
+        let word = arguments.get(at)?.as_ref();
+        let Some(letters) = word.strip_prefix(['-', '+']) else {
+            return Some((is_text, &arguments[at..]));
+        };
+        at += 1;
         if letters.starts_with('-') {
             continue;
         }
         is_text |= word.starts_with('-') && letters.contains('c');
         // The name of an option: `-o pipefail`.
-        if letters.contains(['o', 'O']) {
-            words.next();
-        }
+        at += usize::from(letters.contains(['o', 'O']));
     }
-    None
 }
 
 /// Whether the last command of a text that may compute is a build; of a pipe, the first such one.
@@ -105,16 +107,18 @@ fn starts_own(words: &[String]) -> bool {
     let is_own = |name| !TOOLS.contains(&name) && !PREPARE.contains(&name);
     match base_name(first) {
         name if WRAPPERS.contains(&name) => starts_own(wrapped(rest)),
-        name if SHELLS.contains(&name) => {
-            let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
-            executed_by_shell(&rest).is_some_and(|(_, file)| is_own(base_name(file)))
-        }
+        name if SHELLS.contains(&name) => match executed_by_shell(rest) {
+            Some((true, words)) => starts_own(words),
+            Some((false, words)) => is_own(base_name(&words[0])),
+            None => false,
+        },
         name => first.contains('/') && is_own(name),
     }
 }
 
 /// The commands of a text for a shell that may compute, each split into words; of a pipe, the first
-/// such one. A command with an open quote, or with others within it, has one word that is no build.
+/// such one. A command with an open quote, or with others within it, has one word: its program, if
+/// that is in a folder.
 fn commands_of(text: &str) -> Vec<Vec<String>> {
     let mut code = String::new();
     for line in text.replace("\\\n", " ").lines() {
@@ -130,9 +134,10 @@ fn commands_of(text: &str) -> Vec<Vec<String>> {
 /// The words of a command of a text, if it may compute.
 fn computing(command: &str) -> Option<Vec<String>> {
     let has_open_quote = ['"', '\''].iter().any(|quote| command.matches(*quote).count() % 2 == 1);
-    let inner = command.replace("$(nproc)", "");
+    let inner = command.replace("$(nproc)", "").replace("`nproc`", "");
     if has_open_quote || ["$(", "`", "<(", ">("].iter().any(|sign| inner.contains(sign)) {
-        return Some(vec![String::new()]);
+        let first = command.split_whitespace().next().filter(|word| word.contains('/'));
+        return Some(vec![first.unwrap_or_default().to_owned()]);
     }
     let is_between_words = |letter: char| letter.is_whitespace() || "()<>".contains(letter);
     let unquoted = command.replace(['"', '\''], "");
@@ -209,9 +214,14 @@ mod tests {
             assert!(is(build, command), "{command:?}");
         }
         assert!(!is_build(&["./all.sh"], None), "no file is read");
-        for text in
-            ["./configure\nif [ -f Makefile ]; then make -j4; fi", "make & wait", "make |& tee log"]
-        {
+        for text in [
+            "bash -c 'git pull'; sh -c 'exec make'; make",
+            "./configure --prefix=$(pwd); make",
+            "./configure\nif [ -f Makefile ]; then make -j4; fi",
+            "make -j`nproc` && cp prog /usr/bin; popd",
+            "make & wait",
+            "make |& tee log",
+        ] {
             assert!(is(&format!("#!/bin/bash\n{text}\n"), &["./all.sh"]), "{text}");
         }
         let others = [
@@ -227,6 +237,8 @@ mod tests {
             "nice -n 5 timeout 5 ./solver; make",
             "sh ./solver.sh; make",
             "bash -c './solver 3'; make",
+            "./solver $(cat n); make",
+            "./solver 'a; b'; make",
             "\"$PWD\"/solver; make",
             "${PWD}/solver; make",
         ];
