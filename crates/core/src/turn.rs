@@ -20,7 +20,7 @@ pub enum Turn {
 }
 
 impl Turn {
-    /// How often the threads of programs in turn are moved apart while there are fillers, on a
+    /// How often the threads of programs in turn are moved apart while others fill, on a
     /// machine with this many CPUs; `None`: only when a turn begins. *Nested*: all this is part of
     /// a program of another cosched, which moves no threads in it.
     ///
@@ -29,6 +29,19 @@ impl Turn {
     /// a pair: on 16 CPUs fine barriers take half the time with it, on two it gains nothing unless
     /// it is nested (`docs/research/turns.md`).
     pub fn moved_apart_every(cpus: usize, is_nested: bool) -> Option<Nanos> {
-        (cpus > 2 || is_nested).then_some(Nanos::from_millis(20))
+        (cpus > 2 || cpus == 2 && is_nested).then_some(Nanos::from_millis(20))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_moved_during_turns_where_that_helps() {
+        let cpus = [1, 2, 3];
+        let moved = |nested| cpus.map(|cpus| Turn::moved_apart_every(cpus, nested).is_some());
+        assert_eq!(moved(false), [false, false, true]);
+        assert_eq!(moved(true), [false, true, true]);
     }
 }

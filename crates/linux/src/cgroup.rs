@@ -43,6 +43,12 @@ pub(crate) use weight::{Weight, WeightSwitch, can_be_idle, even_out, weigh_as_th
 /// The start of the name of a run's cgroup; the number of its cosched follows.
 pub const RUN: &str = "cosched-";
 
+/// Whether a name is such a start with numbers behind it: where a name was taken, there are two.
+pub(crate) fn is_numbered(name: &str, start: &str) -> bool {
+    let numbers = name.strip_prefix(start).map(|rest| rest.split('-'));
+    numbers.is_some_and(|mut numbers| numbers.all(|number| number.parse::<u32>().is_ok()))
+}
+
 /// The start of the name of a group for some processes of a program, below that of the program; a
 /// number follows.
 pub(crate) const UNIT: &str = "unit-";

@@ -113,6 +113,11 @@ impl Dir {
         Ok(pids)
     }
 
+    /// Whether there are cgroups in it, which its number of links tells faster than a list.
+    pub(crate) fn has_children(&self) -> bool {
+        self.path.symlink_metadata().is_ok_and(|found| found.nlink() != 2)
+    }
+
     /// The threads in the cgroup itself. A group that is gone has none.
     pub(crate) fn threads(&self) -> Vec<i32> {
         let file = match self.version {
@@ -130,8 +135,7 @@ impl Dir {
         for _ in 0..MOST_GROUPS {
             let Some(group) = groups.pop() else { break };
             found.extend(group.threads());
-            // A folder has two links, and one more for each folder in it. To list it takes longer.
-            if fs::metadata(&group.path).is_ok_and(|folder| folder.nlink() != 2) {
+            if group.has_children() {
                 // One that is gone has none.
                 groups.extend(group.children().unwrap_or_default());
             }

@@ -415,10 +415,7 @@ fn pass_on(own: &Dir, controller: &str, log: &mut Log) -> Result<Option<Mark>, R
 
 /// Whether a cgroup is that of a run, or below one.
 fn is_in_run(dir: &Path) -> bool {
-    dir.iter().filter_map(OsStr::to_str).any(|name| {
-        let number = name.strip_prefix(cgroup::RUN);
-        number.is_some_and(|number| number.parse::<u32>().is_ok())
-    })
+    dir.iter().filter_map(OsStr::to_str).any(|name| cgroup::is_numbered(name, cgroup::RUN))
 }
 
 #[cfg(test)]
@@ -427,8 +424,9 @@ mod tests {
 
     #[test]
     fn a_run_below_a_program_of_another_one_is_nested() {
-        assert!(is_in_run(Path::new("/sys/fs/cgroup/cpu/cosched-31/p0-0")));
-        assert!(is_in_run(Path::new("/sys/fs/cgroup/a.scope/cosched-31/p0-0/own")));
+        for inside in ["cosched-31/p0-0", "cosched-31-2/p0-0", "a.scope/cosched-31/p0-0/own"] {
+            assert!(is_in_run(&Path::new("/sys/fs/cgroup").join(inside)), "{inside}");
+        }
         for other in ["a.scope", "cosched-31.scope", "cosched-self-31", "cosched"] {
             assert!(!is_in_run(&Path::new("/sys/fs/cgroup").join(other)), "{other}");
         }

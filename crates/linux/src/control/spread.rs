@@ -123,28 +123,28 @@ impl Spread {
         for (candidate, tids) in in_turn.iter().zip(&before) {
             self.look(candidate, tids, proc, &mut runnable);
         }
-        let moves = moves(&runnable, &self.used, |thread| affinity::get(thread.pid).ok());
+        let mut moves = moves(&runnable, &self.used, |thread| affinity::get(thread.pid).ok());
         if moves.is_empty() {
             return Ok(());
         }
         // The program's other threads may have bound themselves to one of these CPUs.
-        let below = in_turn.iter().map(|one| one.home.threads_below());
-        let (all, is_all): (Vec<Vec<i32>>, Vec<bool>) = below.unzip();
-        if is_all.contains(&false) {
+        let below = in_turn.iter().map(|one| (one.program, one.home.threads_below()));
+        let all = below.filter(|(_, (_, is_all))| *is_all);
+        let known: BTreeMap<ProgramId, Vec<i32>> = all.map(|(id, (tids, _))| (id, tids)).collect();
+        moves.retain(|one| known.contains_key(&one.program));
+        if moves.is_empty() {
             return Ok(());
         }
         self.used = moves.iter().fold(self.used, |used, one| used.union(&one.set));
-        let known = in_turn.iter().zip(&all);
-        let known = known.flat_map(|(one, tids)| tids.iter().map(|tid| (one.program, *tid)));
+        let tids = known.iter().flat_map(|(id, tids)| tids.iter().map(|tid| (*id, *tid)));
         let kept = kept(
             &moves,
-            known,
+            tids,
             |tid| affinity::get(tid).ok(),
             |tid| proc.thread_stat(tid, tid).ok().map(Process::from),
         );
         let announced = moves.iter().chain(&kept).copied().collect();
         log.note(Record::MovesApart { moves: announced })?;
-        let known = in_turn.iter().map(|one| one.program).zip(all).collect();
         let mut unsettled = Unsettled { first: proc.last_pid(), known, ..Unsettled::default() };
         for one in &moves {
             // Its owner may have changed it since.

@@ -120,7 +120,9 @@ impl Linux {
         }
         let has =
             |turn| self.live.values().any(|live| live.turn == Some(turn) && !live.is_detached);
-        if !(has(Turn::InTurn) && (has(Turn::Filler) || self.within.has_turns())) {
+        let is_filled =
+            has(Turn::Filler) || self.within.has_turns() || self.run_cgroups.is_nested();
+        if !(has(Turn::InTurn) && is_filled) {
             self.moves.next = Nanos::NEVER;
             return Ok(());
         }

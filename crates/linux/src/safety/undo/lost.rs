@@ -4,14 +4,15 @@
 //! lives. What was in the log besides is lost: the threads that were bound or got another priority
 //! one by one. Processes that were stopped by signals carry no mark, since programs would see it.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::journal::Journal;
 use super::log::owner;
 use super::place::{is_own_folder, own_uid};
 use super::record::{CgroupKind, Record};
-use crate::cgroup::{Dir, Hierarchies, Hierarchy, LEAF, Mark, PASSED_ON, PROBE, RUN, Version};
+use crate::cgroup::{
+    Dir, Hierarchies, Hierarchy, LEAF, Mark, PASSED_ON, PROBE, RUN, Version, is_numbered,
+};
 use crate::kernel::procfs::Proc;
 
 /// The most levels below a mount: far more than any system uses.
@@ -108,23 +109,15 @@ fn is_of_a_gone_cosched(log: &Path, proc: &Proc) -> bool {
 fn each(dir: &Dir, levels: usize, act: &mut impl FnMut(&Dir)) {
     for child in dir.children().unwrap_or_default() {
         let name = child.path().file_name().unwrap_or_default().to_string_lossy();
-        let is_number = |text: &str| text.split('-').all(|part| part.parse::<u32>().is_ok());
-        let is_of_a_run = [RUN, LEAF, PROBE]
-            .iter()
-            .any(|prefix| name.strip_prefix(prefix).is_some_and(is_number));
+        let is_of_a_run = [RUN, LEAF, PROBE].iter().any(|start| is_numbered(&name, start));
         // Programs of a run may be runs themselves; those come first.
-        if levels > 0 && has_children(&child) {
+        if levels > 0 && child.has_children() {
             each(&child, levels - 1, act);
         }
         if is_of_a_run {
             act(&child);
         }
     }
-}
-
-/// Whether a cgroup has further ones, which its number of links tells faster than a list.
-fn has_children(dir: &Dir) -> bool {
-    dir.path().symlink_metadata().is_ok_and(|found| found.nlink() != 2)
 }
 
 /// What its log said of a cgroup.
