@@ -25,6 +25,7 @@ mod attached;
 mod barriers;
 mod config;
 mod confined;
+mod error;
 mod freezes;
 mod guard;
 mod inspect;
@@ -47,31 +48,28 @@ mod unfreezable;
 mod within;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::thread::JoinHandle;
 
 use cosched_core::{Arena, CpuSet, Event, Happening, Machine, Nanos, Observe, ProgramId, Step};
 
 use crate::control::autogroup;
-use crate::control::run_cgroups::{RunCgroups, RunCgroupsError};
-use crate::kernel::affinity::{self, AffinityError};
+use crate::control::run_cgroups::RunCgroups;
+use crate::kernel::affinity;
 use crate::kernel::clock::Clock;
-use crate::kernel::files::FileError;
 use crate::kernel::hotplug::Hotplug;
-use crate::kernel::open_files::{Raised, TooFewFiles};
+use crate::kernel::open_files::Raised;
 use crate::kernel::poll::{Poll, Ready};
 use crate::kernel::procfs::Proc;
 use crate::kernel::signals::{INTERRUPTIONS, interruption};
-use crate::process::helper::HelperError;
 use crate::process::launch::{Launched, Launcher};
 use crate::process::tree::{Process, Tree};
-use crate::safety::attachable::Unattachable;
 use crate::safety::refuge;
 use crate::safety::sentinel::Sentinel;
-use crate::safety::undo::{self, Log, LogError, Restored};
+use crate::safety::undo::{self, Log, Restored};
 use barriers::States;
 pub use config::{Config, Job, Note, Origin, Seen};
+pub use error::MachineError;
 use guard::SentinelGuard;
 use inspect::Inspector;
 use observe::Observer;
@@ -89,49 +87,6 @@ const HOOK_SERVER: u64 = 1 << 48;
 /// The signals with a handler besides [`INTERRUPTIONS`], which end the programs first: Ctrl-Z, and
 /// the end of a child.
 const SIGNALS: [i32; 2] = [libc::SIGTSTP, libc::SIGCHLD];
-
-/// Why the machine failed, or cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum MachineError {
-    /// The kernel refused something that always works.
-    #[error("cannot wait for events: {0}")]
-    Poll(#[from] io::Error),
-    /// The undo log cannot be written: nothing may be changed any more.
-    #[error(transparent)]
-    Log(#[from] LogError),
-    /// A helper process cannot be started.
-    #[error(transparent)]
-    Helper(#[from] HelperError),
-    /// The cgroups are unavailable.
-    #[error(transparent)]
-    RunCgroups(#[from] RunCgroupsError),
-    /// A file of the kernel cannot be read.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// The programs need more open files than are allowed.
-    #[error(transparent)]
-    Files(#[from] TooFewFiles),
-    /// cosched's own CPUs cannot be read.
-    #[error(transparent)]
-    Affinity(#[from] AffinityError),
-    /// A process that was to be attached has been taken meanwhile.
-    #[error("process {pid}: {}", Unattachable::Held { cosched: *cosched })]
-    Held {
-        /// Which process.
-        pid: i32,
-        /// The cosched that has it.
-        cosched: i32,
-    },
-    /// A process that was to be attached belongs to a cosched that keeps its log elsewhere.
-    #[error(
-        "process {pid}: another cosched schedules it, an ancestor or a descendant of it; end that \
-         cosched, or detach it there, first"
-    )]
-    Claimed {
-        /// Which process.
-        pid: i32,
-    },
-}
 
 /// This machine, running one workload.
 #[derive(Debug)]
@@ -427,6 +382,9 @@ impl Machine for Linux {
                 break;
             }
         }
+        if self.queue.is_empty() {
+            present = self.look_at_locks_before_freezes()?;
+        }
         // Events that helpers report happened earlier than those that cosched has seen itself.
         self.queue.sort_by_key(|event| event.at);
         let last = self.queue.last().map_or(present, |event| event.at);
@@ -443,7 +401,6 @@ impl Machine for Linux {
         // these steps.
         self.hear_sentinel()?;
         self.adopt()?;
-        self.look_at_locks_before(steps)?;
         let _undisturbed = self.punctual.undisturbed(steps);
         self.begin_turns(steps)?;
         for step in steps {

@@ -108,7 +108,7 @@ pub fn cause(why: Refusal) -> &'static str {
         Refusal::Listens => "because it listens on a socket",
         Refusal::HoldsTerminal => "because it holds a terminal",
         Refusal::WaitsForEvents => "because a pause would end a call early in which it waits",
-        Refusal::WaitsForStops => "because it would see that its processes are stopped",
+        Refusal::WaitsForStops => "because it would see that its processes stop",
         Refusal::LeftCgroup => "because a process of it has moved to another cgroup",
         Refusal::UserSaysNo => "because it must not be paused",
         Refusal::GroupRuns => "because a program of its group is running",

@@ -47,8 +47,6 @@ pub(super) struct Inspector {
     /// The most processes of each slot that were seen to compute at once.
     pub(super) processes: Vec<Option<u32>>,
     pub(super) confined: Confined,
-    /// From when on to check for file locks that programs wait for.
-    locks_at: Nanos,
 }
 
 #[derive(Debug, Default)]
@@ -62,7 +60,7 @@ struct Watched {
     dependencies: Dependencies,
     /// The file locks that tie it to others, and when that was seen last.
     locks: BTreeMap<SharedKey, Nanos>,
-    /// From when on a check for file locks is useful while it runs.
+    /// When to look for file locks that it waits for, if it runs then.
     locks_at: Nanos,
     /// When to count its threads, and how long to wait after that, where nothing that it holds is
     /// looked at: with that, they are counted anyway.
@@ -102,7 +100,6 @@ impl Inspector {
             threads: vec![None; slots],
             processes: vec![None; slots],
             confined: Confined::default(),
-            locks_at: Nanos::ZERO,
         }
     }
 
@@ -190,10 +187,10 @@ impl Linux {
     }
 
     pub(super) fn inspect(&mut self) -> Result<(), MachineError> {
-        let now = self.clock.now();
         if self.run_cgroups.is_by_weight() {
             self.look_at_locks()?;
         }
+        let now = self.clock.now();
         if now < self.next_look_with(|watched| watched.stops_at) {
             return Ok(());
         }

@@ -1,35 +1,34 @@
 //! When to look for programs that wait for each other's file lock.
 //!
 //! A freeze interrupts the system call that waits for a lock, and the kernel begins it anew after
-//! the thaw. Frozen programs therefore wait for nothing. Where programs are frozen, the check comes
-//! just before a freeze: those that are to be frozen have had a turn to wait in.
+//! the thaw. Frozen programs therefore wait for nothing. The looks come when turns end, before the
+//! engine decides anything: the programs that are frozen next have had a turn to wait in.
 
-use cosched_core::{Nanos, ProgramId, Step};
+use cosched_core::{Nanos, ProgramId};
 
 use super::{Linux, MachineError};
 use crate::observe::dependencies;
 
-/// The shortest and the longest time between two checks.
+/// The shortest and the longest time between two looks at a program where all programs run.
 const BETWEEN: (Nanos, Nanos) = (Nanos::from_millis(250), Nanos::from_secs(4));
-/// Within these limits, one check comes after so many times the time that it takes: 6 to 8 ms on
-/// many kernels, of which 0.3 ms are CPU time.
+/// Within these limits, the next look comes after so many times the time that one takes: 6 to 8 ms
+/// on many kernels, of which 0.3 ms are CPU time.
 const PARTS: u64 = 200;
 /// How long programs stay tied by a lock after the last wait for it was seen.
 const TIED: Nanos = Nanos::from_secs(30);
+/// The longest time between two looks at a program: ties have to outlast some.
+const LONGEST: Nanos = Nanos::from_secs(8);
 
 impl Linux {
-    /// Looks for them before these steps are carried out, if programs are to be frozen.
-    pub(in super::super) fn look_at_locks_before(
-        &mut self,
-        steps: &[Step],
-    ) -> Result<(), MachineError> {
-        match steps.iter().any(|step| matches!(step, Step::Freeze(_))) {
-            true => self.look_at_locks(),
-            false => Ok(()),
+    /// Looks for them as a turn ends, in a run that freezes programs. Returns the time after that.
+    pub(in super::super) fn look_at_locks_before_freezes(&mut self) -> Result<Nanos, MachineError> {
+        if !self.run_cgroups.is_by_weight() {
+            self.look_at_locks()?;
         }
+        Ok(self.clock.now())
     }
 
-    /// Finds programs that wait for each other's file lock. Not every check sees a lock that is
+    /// Finds programs that wait for each other's file lock. Not every look sees a lock that is
     /// taken and released all the time.
     pub(super) fn look_at_locks(&mut self) -> Result<(), MachineError> {
         let now = self.clock.now();
@@ -37,9 +36,10 @@ impl Linux {
         let all: Vec<ProgramId> = watched.map(|(id, _)| *id).collect();
         let running = || all.iter().copied().filter(|id| !self.is_paused(*id));
         let is_due = running().any(|id| now >= self.inspector.watched[&id].locks_at);
-        if now < self.inspector.locks_at || !is_due || all.len() < 2 {
+        if !is_due || all.len() < 2 {
             return Ok(());
         }
+        self.guard.sentinel.works();
         let running: Vec<ProgramId> = running().collect();
         let tied = dependencies::contended_locks(&self.proc)?;
         let mut news = false;
@@ -56,13 +56,11 @@ impl Linux {
             news |= watched.locks.len() < before;
         }
         let pause = (self.clock.now().since(now) * PARTS).clamp(BETWEEN.0, BETWEEN.1);
-        self.inspector.locks_at = now + pause;
-        // The next checks see the others run first. Else, with turns as long as the pause, all
-        // checks could come at the end of turns of one and the same program.
+        // Each look sees those that run. In between, there is one for each of the others.
         let rounds = 1 + (all.len() - running.len()) as u64;
+        let next = now + (pause * rounds).min(LONGEST);
         for id in running {
-            let watched = self.inspector.watched.get_mut(&id);
-            watched.into_iter().for_each(|watched| watched.locks_at = now + pause * rounds);
+            self.inspector.watched.get_mut(&id).into_iter().for_each(|one| one.locks_at = next);
         }
         if news {
             self.regroup();

@@ -98,6 +98,7 @@ mod tests {
         assert!(asks_for_stopped(&line(libc::SYS_wait4, "0xffffffff80000002", "0x0")));
         assert!(asks_for_stopped(&line(libc::SYS_waitid, "0x7ff2", "0x6")));
         assert!(asks_for_stopped(&line(libc::SYS_waitid, "0x7ff2", "0xc")), "continued");
+        assert!(asks_for_stopped(&line(libc::SYS_wait4, "0x8", "0x0")), "continued");
         for line in [
             &line(libc::SYS_wait4, "0x0", "0x2"),
             &line(libc::SYS_waitid, "0x7ff2", "0x4"),
