@@ -20,9 +20,9 @@ pub enum Turn {
 }
 
 impl Turn {
-    /// How often the threads of programs in turn are moved apart while others fill, on a
-    /// machine with this many CPUs; `None`: only when a turn begins. *Nested*: all this is part of
-    /// a program of another cosched, which moves no threads in it.
+    /// How often the threads of programs in turn are moved apart while others fill, on a machine
+    /// with this many CPUs; `None`: only when a turn begins. *Nested*: all this is part of a
+    /// program of another cosched, which moves no threads in it.
     ///
     /// Two threads in turn may come to share a CPU while another CPU has only fillers, since to the
     /// kernel all CPUs look busy. The more threads a barrier has, the more often it waits for such

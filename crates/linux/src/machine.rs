@@ -382,8 +382,10 @@ impl Machine for Linux {
                 break;
             }
         }
-        if self.queue.is_empty() {
+        if self.queue.is_empty() && self.freezing.is_empty() {
             present = self.look_at_locks_before_freezes()?;
+            // cosched may have been stopped during that, too.
+            self.hear_sentinel()?;
         }
         // Events that helpers report happened earlier than those that cosched has seen itself.
         self.queue.sort_by_key(|event| event.at);
