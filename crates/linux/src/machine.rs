@@ -358,6 +358,10 @@ impl Machine for Linux {
                 let deadline = until.min(looks).min(self.next_beat());
                 self.guard.sentinel.waits_until(self.clock.monotonic(deadline));
                 self.poll.wait(self.clock.absolute(deadline), &mut ready)?;
+                // Whatever happens during that is read after it.
+                if self.clock.now() >= until {
+                    self.look_at_locks_before_freezes()?;
+                }
             }
             self.guard.sentinel.works();
             // What `submit` queued is delivered at once, but signals are still read. If cosched was
@@ -381,11 +385,6 @@ impl Machine for Linux {
             if !self.queue.is_empty() || self.clock.now() >= until {
                 break;
             }
-        }
-        if self.queue.is_empty() && self.freezing.is_empty() {
-            present = self.look_at_locks_before_freezes()?;
-            // cosched may have been stopped during that, too.
-            self.hear_sentinel()?;
         }
         // Events that helpers report happened earlier than those that cosched has seen itself.
         self.queue.sort_by_key(|event| event.at);

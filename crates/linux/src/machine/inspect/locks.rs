@@ -20,12 +20,12 @@ const TIED: Nanos = Nanos::from_secs(30);
 const LONGEST: Nanos = Nanos::from_secs(8);
 
 impl Linux {
-    /// Looks for them as a turn ends, in a run that freezes programs. Returns the time after that.
-    pub(in super::super) fn look_at_locks_before_freezes(&mut self) -> Result<Nanos, MachineError> {
-        if !self.run_cgroups.is_by_weight() {
-            self.look_at_locks()?;
+    /// Looks for them as a turn ends, in a run that freezes programs.
+    pub(in super::super) fn look_at_locks_before_freezes(&mut self) -> Result<(), MachineError> {
+        match self.run_cgroups.is_by_weight() || !self.freezing.is_empty() {
+            true => Ok(()),
+            false => self.look_at_locks(),
         }
-        Ok(self.clock.now())
     }
 
     /// Finds programs that wait for each other's file lock. Not every look sees a lock that is
