@@ -358,7 +358,7 @@ impl Machine for Linux {
                 let deadline = until.min(looks).min(self.next_beat());
                 self.guard.sentinel.waits_until(self.clock.monotonic(deadline));
                 self.poll.wait(self.clock.absolute(deadline), &mut ready)?;
-                // Whatever happens during that is read after it.
+                // What happens during a look is read after it.
                 if self.clock.now() >= until {
                     self.look_at_locks_before_freezes()?;
                 }

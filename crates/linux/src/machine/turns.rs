@@ -113,7 +113,7 @@ impl Linux {
             && self.moves.others.compute(&self.clock, &self.cpus, &self.live, &self.proc)
     }
 
-    /// Moves the threads of programs in turn apart again, if that is due and there are fillers.
+    /// Moves the threads of programs in turn apart again, if that is due and others fill.
     pub(super) fn keep_apart(&mut self) -> Result<(), LogError> {
         if self.clock.now() < self.moves.next {
             return Ok(());

@@ -1,8 +1,9 @@
 //! When to look for programs that wait for each other's file lock.
 //!
 //! A freeze interrupts the system call that waits for a lock, and the kernel begins it anew after
-//! the thaw. Frozen programs therefore wait for nothing. The looks come when turns end, before the
-//! engine decides anything: the programs that are frozen next have had a turn to wait in.
+//! the thaw. Frozen programs therefore wait for nothing. In a run that freezes programs, the looks
+//! come when turns end, before the engine decides anything: the programs that are frozen next have
+//! had a turn to wait in. In turns by weight, all run, and a look must not delay a switch.
 
 use cosched_core::{Nanos, ProgramId};
 
