@@ -175,9 +175,11 @@ fn two_mpi_jobs_have_their_turns() {
         let root = "env = { OMPI_ALLOW_RUN_AS_ROOT = '1', OMPI_ALLOW_RUN_AS_ROOT_CONFIRM = '1' }";
         program(name, root, script)
     };
-    for options in ["--policy fcfs", "--policy linux", "--policy turns", "--policy gang"] {
+    let gang = ["--policy gang", "--policy gang --freezer signals"];
+    for options in ["--policy fcfs", "--policy linux", "--policy turns", gang[0], gang[1]] {
         let ended = timed(&place, options, &[job("one"), job("two")], options);
         assert_eq!(place.read("out/one.stdout"), place.read("out/two.stdout"), "{options}");
+        assert!(!place.read("out/one.stderr").contains("Forwarding signal"), "{options}");
         let whys = ended.result().deviations;
         assert!(whys.iter().all(|deviation| deviation.why != Refusal::Listens), "{options}");
     }

@@ -14,6 +14,9 @@
 //! With signals, a thread in uninterruptible sleep counts as stopped: its stop is pending, so it
 //! cannot run another instruction of the program. The cgroup freezers wait for it, up to the
 //! engine's limit.
+//!
+//! A process with a handler for SIGCONT would see each pause by signals: `mpirun` tells its user.
+//! It is not stopped. Most such processes wait for others, which are.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -226,8 +229,12 @@ impl Stopper {
             self.look_for_stops(tree, proc);
         }
         let found = self.found.take().unwrap_or_default();
+        let catches = |process: &Process| proc.catches_continue(process.pid);
         let again = self.stop_again(proc);
         match again.and_then(|()| self.stop(found, proc)) {
+            Ok(_) if self.stopped.is_empty() && tree.members(proc).iter().any(catches) => {
+                Err(Refusal::CatchesContinue)
+            }
             Ok(_) => Ok(()),
             Err(refused) => {
                 self.thaw(proc)?;
@@ -266,6 +273,7 @@ impl Stopper {
             match stat.state {
                 _ if stops_by_itself(&stat, proc) => self.others.push(process),
                 ProcState::Traced => return Err(Refusal::Traced),
+                _ if proc.catches_continue(process.pid) => {}
                 _ => {
                     any = true;
                     // Not noted if it got no signal: it needs none to continue.

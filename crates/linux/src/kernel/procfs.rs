@@ -284,6 +284,12 @@ impl Proc {
         Ok(has_pending(&status, STOP))
     }
 
+    /// Whether a process has a handler for SIGCONT.
+    pub(crate) fn catches_continue(&self, pid: i32) -> bool {
+        let status = files::read(&self.folder(pid).join("status"));
+        status.is_ok_and(|status| mask(&status, "SigCgt") & CONT != 0)
+    }
+
     /// How often the kernel has run a thread; `None`: the thread has ended, or the kernel keeps no
     /// such account.
     pub(crate) fn runs(&self, tid: i32) -> Option<RunCount> {
@@ -420,6 +426,8 @@ impl Proc {
 const KILL: u64 = 1 << 8;
 /// SIGSTOP in a mask of signals.
 const STOP: u64 = 1 << 18;
+/// SIGCONT in a mask of signals.
+const CONT: u64 = 1 << 17;
 /// The right to become another user, in a mask of capabilities.
 const CAP_SETUID: u64 = 1 << 7;
 

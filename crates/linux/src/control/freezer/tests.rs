@@ -187,6 +187,28 @@ fn a_stop_by_others_that_is_on_its_way_is_seen() {
     eventually_stopped(child, false);
 }
 
+/// It would see every pause.
+#[test]
+fn a_process_that_catches_sigcont_is_not_stopped() {
+    let mut stage = Stage::new();
+    let (main, child) = (stage.start(), stage.start());
+    stage.gives_birth(main, child);
+    let catches = |pid: i32| {
+        let status = stage.root.path().join(format!("{pid}/status"));
+        fs::write(status, "SigCgt:\t0000000000020000\n").unwrap();
+    };
+    catches(main);
+    let (mut freezer, tree) = (by_signals(), stage.tree(main));
+    freezer.freeze(&tree, &stage.proc).unwrap();
+    eventually_stopped(child, true);
+    eventually_stopped(main, false);
+    freezer.thaw(&stage.proc).unwrap();
+    eventually_stopped(child, false);
+
+    catches(child);
+    assert_eq!(freezer.freeze(&tree, &stage.proc), Err(Refusal::CatchesContinue));
+}
+
 #[test]
 fn a_process_that_could_not_be_continued_is_tried_again() {
     let mut stage = Stage::new();
