@@ -80,7 +80,11 @@ fn programs_that_wait_in_open_for_each_other_get_together() {
 /// again, until there is a file that stops it.
 fn locker(name: &str, kind: &str, held: f64) -> String {
     let text = format!(
-        "import fcntl, os, time\n\
+        "import fcntl, os, struct, time\n\
+        def ofd(lock, how):\n \
+         how = fcntl.F_WRLCK if how == fcntl.LOCK_EX else fcntl.F_UNLCK\n \
+         fcntl.fcntl(lock, 38, struct.pack(\"hhqqi\", how, 0, 0, 0, 0))\n\
+        fcntl.ofd = ofd\n\
         lock = open(\"lock\", \"w\")\n\
         while not os.path.exists(\"stop\"):\n \
          fcntl.{kind}(lock, fcntl.LOCK_EX); end = time.process_time() + {held}\n \
@@ -101,6 +105,7 @@ fn programs_that_wait_for_each_others_file_lock_run_together() {
     for (kind, held, options, others) in [
         ("flock", 0.005, "", 1),
         ("lockf", 0.005, gang[0], 1),
+        ("ofd", 0.005, gang[0], 1),
         ("flock", 0.3, gang[1], 0),
         ("lockf", 0.3, gang[1], 0),
     ] {

@@ -7,8 +7,8 @@
 //! 1: -> FLOCK  ADVISORY  WRITE 4712 08:01:1234 0 EOF
 //! ```
 //!
-//! A lock of an open file description names no process (the number is -1), and is left out. A lock
-//! that other processes inherited names the one that took it, which may have ended.
+//! A lock of an open file description names no process: the number is -1. A lock that other
+//! processes inherited names the one that took it, which may have ended.
 
 use rustix::fs::makedev;
 
@@ -23,8 +23,8 @@ const WAITS: &str = "->";
 pub(crate) struct FileLock {
     /// The number of the lock in the list; its waiters have the same.
     pub(crate) number: u64,
-    /// The process that took it, or waits for it.
-    pub(crate) pid: i32,
+    /// The process that took it, or waits for it, where the list names one.
+    pub(crate) pid: Option<i32>,
     /// The device of the file, and its number there.
     pub(crate) file: (u64, u64),
     /// Whether the process waits for it.
@@ -48,7 +48,7 @@ fn lock(line: &str) -> Option<FileLock> {
     let number = words.next()?.strip_suffix(':')?.parse().ok()?;
     let waits = words.next_if_eq(&WAITS).is_some();
     let [_kind, _strictness, _access, pid, file] = std::array::from_fn(|_| words.next());
-    let pid = pid?.parse().ok().filter(|pid| *pid > 0)?;
+    let pid = Some(pid?.parse().ok()?).filter(|pid| *pid > 0);
     let [major, minor, inode] = {
         let mut parts = file?.split(':');
         [parts.next()?, parts.next()?, parts.next()?]

@@ -41,7 +41,7 @@ use crate::kernel::procfs::{Fd, Proc};
 
 pub(crate) use events::{waits_for_events, waits_for_stops};
 pub(crate) use groups::groups;
-pub(crate) use locks::contended_locks;
+pub(crate) use locks::ContendedLocks;
 use sockets::{Contacts, ProgramSockets};
 pub(crate) use tables::Tables;
 use terminals::Terminals;

@@ -87,9 +87,10 @@ fn is_believed(file: &File, process: Process, proc: &Proc) -> bool {
     let mut holders = locks
         .iter()
         .filter(|lock| !lock.waits && lock.file == (found.dev(), found.ino()))
+        .filter_map(|lock| lock.pid)
         .peekable();
     let may_claim = |holder: i32| [user, Some(0)].contains(&proc.user(holder));
-    holders.peek().is_none() || holders.any(|lock| may_claim(lock.pid))
+    holders.peek().is_none() || holders.any(may_claim)
 }
 
 fn open(of: Of, process: Process, proc: &Proc) -> Option<File> {
@@ -170,7 +171,7 @@ mod tests {
         while !locked()
             || file_locks::all(&proc).unwrap().iter().any(|lock| {
                 lock.file.1 == std::fs::metadata(&environ).unwrap().ino()
-                    && proc.stat(lock.pid).is_ok_and(|stat| !stat.has_ended())
+                    && lock.pid.is_some_and(|pid| proc.stat(pid).is_ok_and(|it| !it.has_ended()))
             })
         {
             std::thread::yield_now();

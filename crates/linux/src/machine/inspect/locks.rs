@@ -5,10 +5,13 @@
 //! come when turns end, before the engine decides anything: the programs that are frozen next have
 //! had a turn to wait in. In turns by weight, all run, and a look must not delay a switch.
 
+use std::collections::BTreeSet;
+
 use cosched_core::{Nanos, ProgramId};
 
 use super::{Linux, MachineError};
-use crate::observe::dependencies;
+use crate::observe::dependencies::{ContendedLocks, SharedKey};
+use crate::process::tree::Process;
 
 /// The shortest and the longest time between two looks at a program where all programs run.
 const BETWEEN: (Nanos, Nanos) = (Nanos::from_millis(250), Nanos::from_secs(4));
@@ -42,15 +45,16 @@ impl Linux {
         }
         self.guard.sentinel.works();
         let running: Vec<ProgramId> = running().collect();
-        let tied = dependencies::contended_locks(&self.proc)?;
+        let contended = ContendedLocks::read(&self.proc)?;
         let mut news = false;
         for id in &all {
-            let live = self.live.get(id).filter(|_| !tied.is_empty());
+            let live = self.live.get(id).filter(|_| !contended.are_none());
             let members = live.map(|live| live.tree.members(&self.proc)).unwrap_or_default();
-            let keys = members.iter().filter_map(|process| tied.get(&process.pid)).flatten();
+            let shared = |process: &Process| contended.shared_by(process.pid, &self.proc);
+            let keys: BTreeSet<SharedKey> = members.iter().flat_map(shared).collect();
             let Some(watched) = self.inspector.watched.get_mut(id) else { continue };
             for key in keys {
-                news |= watched.locks.insert(*key, now).is_none();
+                news |= watched.locks.insert(key, now).is_none();
             }
             let before = watched.locks.len();
             watched.locks.retain(|_, seen| now.since(*seen) < TIED);
