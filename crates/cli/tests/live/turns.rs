@@ -204,19 +204,23 @@ fn a_stopped_cosched_leaves_no_program_idle() {
         eventually("equal weights", || {
             programs.iter().all(|process| has_weight(*process, ORDINARY))
         });
+        // The sentinel evens them out again and again.
+        std::thread::sleep(std::time::Duration::from_secs(2));
         cosched.signal(Signal::CONT);
     }
     turns_go_round(&programs);
     place.write("stop", "");
     let ended = cosched.ended().with(0);
-    let stopped = |slot: u16| {
-        let mut deviations = ended.result().deviations.into_iter();
-        deviations.any(|one| {
+    let stops = |slot: u16| {
+        let deviations = ended.result().deviations.into_iter();
+        let are_stops = deviations.filter(|one| {
             let what = (one.program.slot, one.what, one.why);
             what == (slot, Aspect::Turn, Refusal::CoschedStopped)
-        })
+        });
+        are_stops.count()
     };
-    assert!((0..3).all(stopped), "{:?}", ended.result().deviations);
+    // It may also have got no CPU in between.
+    assert!((0..3).all(|slot| (2..5).contains(&stops(slot))), "{:?}", ended.result().deviations);
     place.nothing_is_left_of(&ended);
 }
 

@@ -114,7 +114,7 @@ impl Linux {
     pub(super) fn hear_sentinel(&mut self) -> Result<(), MachineError> {
         if !self.guard.has_ended() {
             let heard = self.guard.sentinel.hear()?;
-            for at in heard.thawed {
+            if let Some(at) = heard.thawed {
                 self.was_stopped(self.clock.of_monotonic(at));
             }
             if heard.has_ended {

@@ -151,7 +151,9 @@ impl Sentinel {
         loop {
             // The kernel delivers whole what was written whole.
             match self.channel.read(&mut news) {
-                Ok(NEWS) => heard.thawed.push(Nanos(u64::from_le_bytes(news))),
+                Ok(NEWS) => {
+                    heard.thawed.get_or_insert(Nanos(u64::from_le_bytes(news)));
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if is_for_now(&error) => return Ok(heard),
                 Ok(_) | Err(_) => {
@@ -240,9 +242,9 @@ impl From<HelperError> for NotBegun {
 /// What cosched learns from the sentinel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SentinelNews {
-    /// When it thawed every program, since cosched was stopped: on the kernel's monotonic clock, in
-    /// order.
-    pub thawed: Vec<Nanos>,
+    /// When it first thawed every program, since cosched was stopped: on the kernel's monotonic
+    /// clock. It does so again and again until cosched goes on.
+    pub thawed: Option<Nanos>,
     /// It has ended, so another is needed.
     pub has_ended: bool,
 }
