@@ -80,6 +80,9 @@ pub struct Quantum {
 
 impl Quantum {
     const CODE: &'static str = "quantum";
+    /// A quantum that has lasted for this many times its length, and in which no program waits any
+    /// more, is over: policies report no quantum when all programs fit at once.
+    pub const OVER_AFTER: u64 = 2;
 
     /// The quantum that a recorded reason tells of.
     pub fn of(why: &Why) -> Option<Quantum> {

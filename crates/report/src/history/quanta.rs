@@ -6,13 +6,10 @@
 //! the run. A quantum that goes on for twice its length therefore ends when the programs that had
 //! to wait in it no longer wait, if no program waits from then on.
 
-use cosched_core::Nanos;
+use cosched_core::{Nanos, Quantum};
 use cosched_results::result::RunResult;
 
 use super::{Activity, Phase, nanos};
-
-/// A quantum that lasts for this many times its length has ended without a new one.
-const TIMES: u64 = 2;
 
 /// A quantum as it was planned.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,8 +38,8 @@ pub(super) fn quanta(result: &RunResult, phases: &[Vec<Phase>]) -> Vec<PlannedQu
     for (decision, made) in result.decisions.iter().enumerate() {
         let from = nanos(made.at_seconds);
         for reason in &made.reasons {
-            let Some(begun) = cosched_core::Quantum::of(&reason.why) else { continue };
-            let cosched_core::Quantum { round, gang, gangs, length } = begun;
+            let Some(begun) = Quantum::of(&reason.why) else { continue };
+            let Quantum { round, gang, gangs, length } = begun;
             if let Some(last) = quanta.last_mut() {
                 last.to = from;
             }
@@ -60,7 +57,7 @@ pub(super) fn quanta(result: &RunResult, phases: &[Vec<Phase>]) -> Vec<PlannedQu
 /// From when on all programs fit at once, so that there was no quantum any more.
 fn room_from(quantum: &PlannedQuantum, phases: &[Vec<Phase>]) -> Option<Nanos> {
     let PlannedQuantum { from, to, length, .. } = *quantum;
-    if length == Nanos::NEVER || to - from < length * TIMES {
+    if length == Nanos::NEVER || to - from < length * Quantum::OVER_AFTER {
         return None;
     }
     // A program that arrives later also waits for a moment until it is started.
@@ -69,5 +66,5 @@ fn room_from(quantum: &PlannedQuantum, phases: &[Vec<Phase>]) -> Option<Nanos> {
     let waits = phases.iter().flatten().filter(within);
     let waits = waits.filter(|phase| phase.from < planned || !starts(phase));
     let last = waits.map(|phase| phase.to).max().unwrap_or(from);
-    (last <= from + length * TIMES && last < to).then_some(last)
+    (last <= from + length * Quantum::OVER_AFTER && last < to).then_some(last)
 }

@@ -6,7 +6,7 @@
 //! decision.
 
 use cosched_core::engine::{Beat, ProgramSetup};
-use cosched_core::{Nanos, Output, Plan, Treatment, Turn, Usage, Why};
+use cosched_core::{Nanos, Output, Plan, Program, Quantum, Treatment, Turn, Usage, Why};
 
 use super::{ChosenSlice, Forward, LiveQuantum, LiveState, SCHEMA, Shuffled, Snapshot, Standing};
 use crate::result::{seconds, to_microseconds};
@@ -61,7 +61,7 @@ impl Board {
     pub fn decided(&mut self, now: Nanos, plan: &Plan) {
         let length = plan.quantum.map(|quantum| quantum.length);
         let length = length.filter(|length| *length != Nanos::NEVER).map(seconds);
-        if let Some(cosched_core::Quantum { round, gang, gangs, .. }) = plan.quantum {
+        if let Some(Quantum { round, gang, gangs, .. }) = plan.quantum {
             let (began_seconds, length_seconds) = (seconds(now), length);
             self.quantum = Some(LiveQuantum { round, gang, gangs, began_seconds, length_seconds });
         }
@@ -105,7 +105,7 @@ impl Board {
             started_at: self.about.started_at.clone(),
             at_seconds: seconds(beat.world.now),
             cpus: *beat.world.cpus,
-            quantum: self.quantum,
+            quantum: self.quantum.filter(|quantum| !is_over(quantum, beat)),
             switches: beat.outcome.switches.count(),
             deviations: beat.outcome.deviations.count(),
             own_cpu_seconds,
@@ -161,4 +161,14 @@ impl Board {
             processes: Vec::new(),
         }
     }
+}
+
+/// Whether a quantum has ended without a new one: all programs run.
+fn is_over(quantum: &LiveQuantum, beat: &Beat<'_>) -> bool {
+    let Some(length) = quantum.length_seconds else { return false };
+    let end = quantum.began_seconds + Quantum::OVER_AFTER as f64 * length;
+    let waits = |program: &Program| {
+        !LiveState::from(program.state).may_run() || program.turn == Some(Turn::Filler)
+    };
+    seconds(beat.world.now) > end && !beat.world.programs.iter().any(waits)
 }

@@ -41,6 +41,37 @@ fn other_gang(gang: u16) -> Why {
     Why::new("other-gang").with("gang", gang)
 }
 
+/// A turn of 50 ms for the first program, and then all run.
+struct OneTurn;
+
+impl Policy for OneTurn {
+    fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
+        let is_over = causes.iter().any(|cause| matches!(cause, Cause::Woke(_)));
+        if !is_over && world.now > Nanos::ZERO {
+            return;
+        }
+        for program in &world.programs[..if is_over { world.programs.len() } else { 1 }] {
+            plan.run(program.id, Settings::default());
+        }
+        if !is_over {
+            plan.begin(cosched_core::Quantum { round: 1, gang: 0, gangs: 2, length: MS(50) });
+            plan.wake_at(MS(50), Token(0));
+        }
+    }
+}
+
+#[test]
+fn a_quantum_ends_if_all_run_from_then_on() {
+    let two = vec![ProgramSetup::new(1); 2];
+    let seen = seen(&[MS(400); 2], two, OneTurn, MS(20), true);
+    let of = |from: f64, to: f64| {
+        let within = seen.iter().filter(move |it| it.at_seconds > from && it.at_seconds < to);
+        within.map(|snapshot| snapshot.quantum.is_some()).collect::<Vec<bool>>()
+    };
+    assert!(of(0.0, 0.05).contains(&true) && !of(0.0, 0.05).contains(&false));
+    assert!(of(0.15, 9.0).contains(&false) && !of(0.15, 9.0).contains(&true));
+}
+
 struct Looker {
     board: Board,
     looks: bool,
