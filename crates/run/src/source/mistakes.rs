@@ -66,8 +66,21 @@ fn is_command(word: &str, here: &Path) -> bool {
         .is_ok_and(|workload| workload.programs[0].executable(path.as_deref()).is_ok())
 }
 
+/// Whether a separator stands in the word without blanks around it. A word with blanks was quoted:
+/// it is for a shell.
 fn is_glued(word: &&String) -> bool {
-    word.contains(SEPARATOR) && word.chars().any(|c| c != ':')
+    let is_other = |c: char| c != ':';
+    word.contains(SEPARATOR) && word.contains(is_other) && !word.contains(char::is_whitespace)
+}
+
+/// These words as the argument of a shell, so that no separator is seen in them.
+fn by_a_shell(words: &[String]) -> String {
+    shell::join(["sh".to_owned(), "-c".to_owned(), shell::join(words.iter().cloned())])
+}
+
+/// GNU parallel takes `:::` itself.
+fn is_parallel(words: &[String]) -> bool {
+    words.first().is_some_and(|word| Path::new(word).file_name() == Some("parallel".as_ref()))
 }
 
 /// What stands before a command in the place of `:::`, and the command.
@@ -86,6 +99,13 @@ pub fn check_one_program(subcommand: &str, words: &[String], here: &Path) -> Res
     let separator = words.iter().find(|word| *word == SEPARATOR || is_glued(word));
     let near = || near_separator(words, here).map(|pair| &pair[0]);
     let Some(separator) = separator.or_else(near) else { return Ok(()) };
+    if is_parallel(words) {
+        return Err(Failure::Input(format!(
+            "command line: '{separator}' separates programs, and `cosched {subcommand}` starts \
+             one; to pass it to parallel, quote the command: `cosched {subcommand} -- {}`",
+            by_a_shell(words)
+        )));
+    }
     let cut = |word: &String| word.replace(SEPARATOR, &format!(" {SEPARATOR} "));
     let several: Vec<String> = words
         .iter()
@@ -97,9 +117,10 @@ pub fn check_one_program(subcommand: &str, words: &[String], here: &Path) -> Res
         .collect();
     Err(Failure::Input(format!(
         "command line: `cosched {subcommand}` starts one program, but '{separator}' separates \
-         several; start them together: `cosched run -- {}` (a program with the argument \
-         '{separator}' can be started from a script)",
-        several.join(" ")
+         several; start them together: `cosched run -- {}` (to pass it to the program, quote the \
+         command: `cosched {subcommand} -- {}`)",
+        several.join(" "),
+        by_a_shell(words)
     )))
 }
 
@@ -110,6 +131,19 @@ pub(super) fn check_separators(words: &[String], here: &Path) -> Result<(), Fail
             "command line: '{word}' does not separate programs; write blanks around '{SEPARATOR}' \
              (a program with the argument '{word}' can be given by --prog)"
         )));
+    }
+    let commands: Vec<&[String]> = words.split(|word| word == SEPARATOR).collect();
+    let is_argument = |word: &&String| !is_command(word, here);
+    for pair in commands.windows(2).filter(|pair| is_parallel(pair[0])) {
+        if pair[1].first().is_some_and(|word| is_argument(&word)) {
+            let whole = [pair[0], &[SEPARATOR.to_owned()], pair[1]].concat();
+            return Err(Failure::Input(format!(
+                "command line: '{SEPARATOR}' separates programs, and '{}' is none; to pass both to \
+                 parallel, quote the command: `cosched run -- {}`",
+                pair[1][0],
+                by_a_shell(&whole)
+            )));
+        }
     }
     match near_separator(words, here) {
         None => Ok(()),
@@ -263,6 +297,21 @@ mod tests {
         for line in ["true ::: true", "listen :: 8080", "true ::", "a : b"] {
             assert_eq!(check(line), None, "{line}");
         }
+    }
+
+    #[test]
+    fn separators_for_parallel_are_to_be_quoted() {
+        let quoted = "-- sh -c 'parallel echo ::: no-command 2'`";
+        let line = words("parallel echo ::: no-command 2");
+        let here = Path::new("/tmp");
+        for refused in [check_separators(&line, here), check_one_program("exec", &line, here)] {
+            let refusal = refused.unwrap_err().text().to_owned();
+            assert!(refusal.ends_with(quoted), "{refusal}");
+        }
+        let follows_it = ["sh", "-c", "parallel echo ::: a:::b 2"].map(str::to_owned);
+        assert!(check_separators(&follows_it, here).is_ok());
+        assert!(check_one_program("exec", &follows_it, here).is_ok());
+        assert!(check_separators(&words("parallel x ::: true"), here).is_ok(), "two programs");
     }
 
     #[test]
