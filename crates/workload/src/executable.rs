@@ -93,6 +93,14 @@ pub enum CommandProblem {
         shown_path(file)
     )]
     Denied { file: PathBuf },
+    #[error(
+        "'{}' was not found in PATH; install it, or write its path (PATH is {}; this user may not \
+         look into {})",
+        shown(command),
+        shown_path(searched),
+        shown_path(closed)
+    )]
+    NotInOpenPath { command: String, searched: PathBuf, closed: PathBuf },
     #[error("{} is not a regular file; name an executable file", shown_path(file))]
     NotAFile { file: PathBuf },
     #[error(
@@ -175,11 +183,13 @@ impl ProgramSpec {
         let searched = own.or(inherited_path.map(OsStr::to_owned)).unwrap_or(DEFAULT_PATH.into());
         let (mut not_executable, mut denied, mut looped) = (None, None, None);
         for folder in std::env::split_paths(&searched) {
-            let file = self.cwd.join(folder).join(command);
+            let folder = self.cwd.join(folder);
+            let file = folder.join(command);
             match kind(&file) {
                 CommandKind::Executable => return Ok(file),
                 CommandKind::Plain => not_executable = not_executable.or(Some(file)),
-                CommandKind::Denied => denied = denied.or(Some(file)),
+                // Whether it is there is unknown.
+                CommandKind::Denied => denied = denied.or(Some(folder)),
                 CommandKind::Loop => looped = looped.or(Some(file)),
                 CommandKind::Other | CommandKind::Missing => {}
             }
@@ -188,12 +198,18 @@ impl ProgramSpec {
         let misread = || self.misread().filter(|_| !here);
         Err(match (not_executable, denied, looped) {
             (Some(file), ..) => CommandProblem::NotExecutable { file },
-            (None, Some(file), _) => CommandProblem::Denied { file },
-            (None, None, Some(file)) => CommandProblem::Loop { file },
-            (None, None, None) => misread().unwrap_or_else(|| CommandProblem::NotInPath {
-                command: command.to_owned(),
-                searched: searched.into(),
-                here,
+            (None, _, Some(file)) => CommandProblem::Loop { file },
+            (None, closed, None) => misread().unwrap_or_else(|| match closed.filter(|_| !here) {
+                Some(closed) => CommandProblem::NotInOpenPath {
+                    command: command.to_owned(),
+                    searched: searched.into(),
+                    closed,
+                },
+                None => CommandProblem::NotInPath {
+                    command: command.to_owned(),
+                    searched: searched.into(),
+                    here,
+                },
             }),
         })
     }

@@ -239,6 +239,13 @@ fn unreadable_commands_are_reported_as_denied_not_missing() {
         let ended = place.run(&tables, "--policy linux").ended();
         refused(&place, ended, &["jobs.toml:", key, "permission denied for this user"]);
     }
+    // What is in a folder of PATH that cannot be entered is unknown.
+    let closed = place.path("closed").display().to_string();
+    let keys = format!("command = 'tool'\nenv = {{ PATH = '{closed}:/usr/bin' }}");
+    let tables = [tell_tale("threads = 1"), format!("[[program]]\n{keys}\n")];
+    let ended = place.run(&tables, "--policy linux").ended();
+    let expected = format!("this user may not look into {closed}");
+    refused(&place, ended, &["'tool' was not found in PATH", &expected]);
     fs::set_permissions(place.path("closed"), Permissions::from_mode(0o700)).unwrap();
 }
 
