@@ -117,7 +117,7 @@ pub enum Refusal {
     WaitsForEvents,
     /// The program waits for processes that stop or continue, and pauses by signals stop its own.
     WaitsForStops,
-    /// All processes of the program catch SIGCONT, and would see pauses by signals.
+    /// A process that computes catches SIGCONT, and would see pauses by signals.
     CatchesContinue,
     /// A process of the program has moved to a cgroup of others.
     LeftCgroup,

@@ -181,15 +181,18 @@ impl ProgramSpec {
         }
         let own = self.env.get("PATH").map(OsString::from);
         let searched = own.or(inherited_path.map(OsStr::to_owned)).unwrap_or(DEFAULT_PATH.into());
-        let (mut not_executable, mut denied, mut looped) = (None, None, None);
+        let (mut not_executable, mut denied, mut looped, mut closed) = (None, None, None, None);
         for folder in std::env::split_paths(&searched) {
             let folder = self.cwd.join(folder);
             let file = folder.join(command);
             match kind(&file) {
                 CommandKind::Executable => return Ok(file),
                 CommandKind::Plain => not_executable = not_executable.or(Some(file)),
+                CommandKind::Denied if file.symlink_metadata().is_ok() => {
+                    denied = denied.or(Some(file));
+                }
                 // Whether it is there is unknown.
-                CommandKind::Denied => denied = denied.or(Some(folder)),
+                CommandKind::Denied => closed = closed.or(Some(folder)),
                 CommandKind::Loop => looped = looped.or(Some(file)),
                 CommandKind::Other | CommandKind::Missing => {}
             }
@@ -198,8 +201,9 @@ impl ProgramSpec {
         let misread = || self.misread().filter(|_| !here);
         Err(match (not_executable, denied, looped) {
             (Some(file), ..) => CommandProblem::NotExecutable { file },
-            (None, _, Some(file)) => CommandProblem::Loop { file },
-            (None, closed, None) => misread().unwrap_or_else(|| match closed.filter(|_| !here) {
+            (None, Some(file), _) => CommandProblem::Denied { file },
+            (None, None, Some(file)) => CommandProblem::Loop { file },
+            (None, None, None) => misread().unwrap_or_else(|| match closed.filter(|_| !here) {
                 Some(closed) => CommandProblem::NotInOpenPath {
                     command: command.to_owned(),
                     searched: searched.into(),

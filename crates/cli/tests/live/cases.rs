@@ -34,13 +34,17 @@ worker = subprocess.Popen([sys.executable, '-c', burn])
 _, how = os.waitpid(worker.pid, os.WUNTRACED)
 print('ok' if how == 0 else f'the worker ended with {how}')
 ";
-/// Tells its user of every SIGCONT, as `mpirun` does, and leaves the work to a child.
+/// Tells its user of every SIGCONT, as `mpirun` does, and leaves the work to a child; with an
+/// argument, works itself.
 const HEARS_CONTINUES: &str = "\
 import signal, subprocess, sys
 heard = []
 signal.signal(signal.SIGCONT, lambda *_: heard.append('SIGCONT'))
 burn = 'x = 0\\nfor i in range(2_000_000): x ^= i'
-subprocess.run([sys.executable, '-c', burn], check=True)
+if len(sys.argv) > 1:
+    exec(burn)
+else:
+    subprocess.run([sys.executable, '-c', burn], check=True)
 print(*(heard or ['ok']))
 ";
 const POLLS: &str = include_str!("turns/polls.c");
@@ -96,9 +100,11 @@ fn parents_that_wait_for_stops_see_none() {
 
 #[test]
 fn processes_that_catch_sigcont_see_none() {
-    for (place, backend) in places() {
-        place.write("hears.py", HEARS_CONTINUES);
-        three_say_ok(&place, backend, "exec python3 hears.py");
+    for script in ["exec python3 hears.py", "python3 hears.py alone; exit"] {
+        for (place, backend) in places() {
+            place.write("hears.py", HEARS_CONTINUES);
+            three_say_ok(&place, backend, script);
+        }
     }
 }
 

@@ -239,13 +239,17 @@ fn unreadable_commands_are_reported_as_denied_not_missing() {
         let ended = place.run(&tables, "--policy linux").ended();
         refused(&place, ended, &["jobs.toml:", key, "permission denied for this user"]);
     }
-    // What is in a folder of PATH that cannot be entered is unknown.
+    // What is in a folder of PATH that cannot be entered is unknown; a link to it is there.
     let closed = place.path("closed").display().to_string();
-    let keys = format!("command = 'tool'\nenv = {{ PATH = '{closed}:/usr/bin' }}");
-    let tables = [tell_tale("threads = 1"), format!("[[program]]\n{keys}\n")];
-    let ended = place.run(&tables, "--policy linux").ended();
+    std::os::unix::fs::symlink(place.path("closed/tool"), place.path("tool")).unwrap();
+    let in_path = |path: &str| {
+        let keys = format!("command = 'tool'\nenv = {{ PATH = '{path}:/usr/bin' }}");
+        let tables = [tell_tale("threads = 1"), format!("[[program]]\n{keys}\n")];
+        place.run(&tables, "--policy linux").ended()
+    };
     let expected = format!("this user may not look into {closed}");
-    refused(&place, ended, &["'tool' was not found in PATH", &expected]);
+    refused(&place, in_path(&closed), &["'tool' was not found in PATH", &expected]);
+    refused(&place, in_path("."), &["/tool: permission denied for this user"]);
     fs::set_permissions(place.path("closed"), Permissions::from_mode(0o700)).unwrap();
 }
 

@@ -16,7 +16,8 @@
 //! engine's limit.
 //!
 //! A process with a handler for SIGCONT would see each pause by signals: `mpirun` tells its user.
-//! It is not stopped. Most such processes wait for others, which are.
+//! It is left out while it waits and has children that are stopped. Otherwise the program is not
+//! frozen, unless the user has said that it may be.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -46,11 +47,12 @@ pub(crate) enum Freezer {
 }
 
 impl Freezer {
-    /// By the program's own cgroup that can freeze, or by signals if it has none.
-    pub(crate) fn of(cgroup: Option<&Dir>) -> Result<Freezer, FileError> {
+    /// By the program's own cgroup that can freeze, or by signals if it has none; with
+    /// `is_allowed`, also where its processes see that.
+    pub(crate) fn of(cgroup: Option<&Dir>, is_allowed: bool) -> Result<Freezer, FileError> {
         Ok(match cgroup {
             Some(dir) => Freezer::Cgroup(FreezeSwitch::open(dir)?),
-            None => Freezer::Signals(Stopper::default()),
+            None => Freezer::Signals(Stopper { stops_all: is_allowed, ..Stopper::default() }),
         })
     }
 
@@ -76,7 +78,8 @@ impl Freezer {
         }
     }
 
-    /// Has every thread of the program stop. If it cannot be stopped, none of its threads is.
+    /// Has every thread of the program stop, but for processes that see it and wait for others that
+    /// are stopped. If it cannot be stopped, none of its threads is.
     pub(crate) fn freeze(&mut self, tree: &Tree, proc: &Proc) -> Result<(), Refusal> {
         match self {
             Freezer::Cgroup(switch) => switch.freeze().map_err(refusal),
@@ -142,11 +145,14 @@ pub(crate) struct Stopper {
     others: Vec<Process>,
     /// The processes to be stopped, found when it was last looked for stops by others.
     found: Option<Vec<Process>>,
+    /// Whether processes are stopped that see it.
+    stops_all: bool,
 }
 
 #[derive(Debug)]
 struct StoppedProcess {
     process: Process,
+    parent: i32,
     /// Its threads that have stopped or ended.
     confirmed: HashSet<i32>,
     /// Some of the others.
@@ -154,8 +160,14 @@ struct StoppedProcess {
 }
 
 impl StoppedProcess {
-    fn new(process: Process) -> StoppedProcess {
-        StoppedProcess { process, confirmed: HashSet::new(), pending: Vec::new() }
+    fn new(process: Process, parent: i32) -> StoppedProcess {
+        StoppedProcess { process, parent, confirmed: HashSet::new(), pending: Vec::new() }
+    }
+
+    /// Nothing is known of its threads.
+    fn forget(&mut self) {
+        self.confirmed.clear();
+        self.pending.clear();
     }
 
     /// Whether no thread can run another instruction of the program before it is continued. Each
@@ -229,25 +241,28 @@ impl Stopper {
             self.look_for_stops(tree, proc);
         }
         let found = self.found.take().unwrap_or_default();
-        let catches = |process: &Process| proc.catches_continue(process.pid);
         let again = self.stop_again(proc);
-        match again.and_then(|()| self.stop(found, proc)) {
-            Ok(_) if self.stopped.is_empty() && tree.members(proc).iter().any(catches) => {
-                Err(Refusal::CatchesContinue)
-            }
-            Ok(_) => Ok(()),
-            Err(refused) => {
-                self.thaw(proc)?;
-                Err(refused)
-            }
+        let stopped = again.and_then(|()| self.stop(found, proc));
+        self.all_or_none(stopped, proc).map(|_| ())
+    }
+
+    /// Continues what was stopped if the program cannot be.
+    fn all_or_none(
+        &mut self,
+        stopped: Result<bool, Refusal>,
+        proc: &Proc,
+    ) -> Result<bool, Refusal> {
+        if stopped.is_err() {
+            self.thaw(proc)?;
         }
+        stopped
     }
 
     /// Sends SIGSTOP to the processes that could not be continued: another process may have
     /// continued them.
     fn stop_again(&mut self, proc: &Proc) -> Result<(), Refusal> {
         for one in &mut self.stopped {
-            *one = StoppedProcess::new(one.process);
+            one.forget();
             send_stop(one.process, proc)?;
         }
         Ok(())
@@ -256,7 +271,7 @@ impl Stopper {
     /// Sends SIGSTOP to those of these processes that have not had it. Returns whether there were
     /// any, or may be any.
     fn stop(&mut self, members: Vec<Process>, proc: &Proc) -> Result<bool, Refusal> {
-        let mut any = false;
+        let (mut any, mut left_out) = (false, Vec::new());
         for process in members {
             if self.knows(process) {
                 continue;
@@ -273,19 +288,28 @@ impl Stopper {
             match stat.state {
                 _ if stops_by_itself(&stat, proc) => self.others.push(process),
                 ProcState::Traced => return Err(Refusal::Traced),
-                _ if proc.catches_continue(process.pid) => {}
+                state if !self.stops_all && proc.catches_continue(process.pid) => {
+                    if state == ProcState::Running {
+                        return Err(Refusal::CatchesContinue);
+                    }
+                    left_out.push(process.pid);
+                }
                 _ => {
                     any = true;
                     // Not noted if it got no signal: it needs none to continue.
                     send_stop(process, proc)?;
-                    self.stopped.push(StoppedProcess::new(process));
+                    self.stopped.push(StoppedProcess::new(process, stat.ppid));
                     if stat.state != ProcState::Running && stat.threads > 1 {
                         stop_by_a_running_thread(process, proc);
                     }
                 }
             }
         }
-        Ok(any)
+        let waits = |pid: &i32| self.stopped.iter().any(|one| one.parent == *pid);
+        match left_out.iter().all(waits) {
+            true => Ok(any),
+            false => Err(Refusal::CatchesContinue),
+        }
     }
 
     fn is_frozen(&mut self, tree: &Tree, proc: &Proc) -> Result<bool, Refusal> {
@@ -293,7 +317,8 @@ impl Stopper {
             return Ok(false);
         }
         let (members, lack) = tree.read_members(proc);
-        Ok(!self.stop(members, proc)? && lack.is_none())
+        let stopped = self.stop(members, proc);
+        Ok(!self.all_or_none(stopped, proc)? && lack.is_none())
     }
 
     fn thaw(&mut self, proc: &Proc) -> Result<(), Refusal> {
@@ -307,7 +332,7 @@ impl Stopper {
             let proceed = || one.process.signal(proc, Signal::CONT);
             let Err(errno) = proceed().or_else(|_| proceed()) else { return false };
             refused = refused.or(Some(errno));
-            *one = StoppedProcess::new(one.process);
+            one.forget();
             true
         });
         refused.map_or(Ok(()), |errno| Err(refusal(errno)))

@@ -163,7 +163,8 @@ impl Linux {
         hook_server: Option<HookServer>,
     ) -> Result<(), MachineError> {
         let cgroups = self.run_cgroups.cgroups_of(id, false, &self.cpus)?;
-        let mut live = Live::new(id, None, cgroups, (self.own_mask, None), &self.proc)?;
+        let (masks, for_sure) = ((self.own_mask, None), self.job(id).freezable_for_sure);
+        let mut live = Live::new(id, None, cgroups, masks, for_sure, &self.proc)?;
         live.at_start = settings;
         live.hook_server = hook_server;
         self.poll.add(end.as_fd(), key(id))?;

@@ -49,6 +49,7 @@ impl Linux {
                     live.state = ExecutionState::Frozen;
                     live.frozen.begin(now);
                     live.stops_within = now.since(since);
+                    live.catches_continue_since = None;
                     Happening::Froze(live.id)
                 }
                 Ok(false) => {
@@ -58,6 +59,7 @@ impl Linux {
                 }
                 Err(why) => {
                     live.state = ExecutionState::Running;
+                    live.could_not_freeze(why, now);
                     Happening::Refused(live.id, Aspect::Frozen, why)
                 }
             };

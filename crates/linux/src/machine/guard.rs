@@ -114,8 +114,9 @@ impl Linux {
     pub(super) fn hear_sentinel(&mut self) -> Result<(), MachineError> {
         if !self.guard.has_ended() {
             let heard = self.guard.sentinel.hear()?;
-            if let Some(at) = heard.thawed {
-                self.was_stopped(self.clock.of_monotonic(at));
+            if let Some((first, last)) = heard.thawed {
+                let [first, last] = [first, last].map(|at| self.clock.of_monotonic(at));
+                self.was_stopped(first, last);
             }
             if heard.has_ended {
                 self.poll.remove(self.guard.sentinel.as_fd())?;

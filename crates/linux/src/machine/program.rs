@@ -37,6 +37,8 @@ pub(super) struct Live {
     pub(super) state: ExecutionState,
     /// How long it took to stop the last time, as far as that was seen.
     pub(super) stops_within: Nanos,
+    /// Since when it could not be frozen because it catches SIGCONT.
+    pub(super) catches_continue_since: Option<Nanos>,
     /// For how long cosched has had it frozen.
     pub(super) frozen: Frozen,
     pub(super) parent: Parent,
@@ -150,12 +152,13 @@ impl Live {
         shim: Option<Process>,
         cgroups: ProgramCgroups,
         (found, first): (CpuSet, Option<CpuSet>),
+        is_freezable_for_sure: bool,
         proc: &Proc,
     ) -> Result<Live, FileError> {
         Ok(Live {
             id,
             tree: Tree { shim, ..Tree::default() },
-            freezer: Freezer::of(cgroups.freezer.as_ref())?,
+            freezer: Freezer::of(cgroups.freezer.as_ref(), is_freezable_for_sure)?,
             weight: cgroups
                 .share
                 .as_ref()
@@ -169,6 +172,7 @@ impl Live {
             lacks: Vec::new(),
             state: ExecutionState::Starting,
             stops_within: Nanos::ZERO,
+            catches_continue_since: None,
             frozen: Frozen::default(),
             parent: Parent::Absent,
             session: None,

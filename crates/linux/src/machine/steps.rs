@@ -61,7 +61,8 @@ impl Linux {
             prepared.hold(log);
         }
         let masks = (self.own_mask, spec.order.cpus);
-        let mut live = match Live::new(id, Some(prepared.shim()), cgroups, masks, &self.proc) {
+        let (shim, for_sure) = (Some(prepared.shim()), self.job(id).freezable_for_sure);
+        let mut live = match Live::new(id, shim, cgroups, masks, for_sure, &self.proc) {
             Ok(live) => live,
             Err(error) => return self.cannot_start(id, libc::EIO, &error.to_string()),
         };
@@ -166,7 +167,10 @@ impl Linux {
                     ExecutionState::Freezing { since: now, look_at: Linux::first_look(live, now) };
                 self.freezing.push(live.id);
             }
-            Err(why) => self.tell(Happening::Refused(live.id, Aspect::Frozen, why)),
+            Err(why) => {
+                live.could_not_freeze(why, self.clock.now());
+                self.tell(Happening::Refused(live.id, Aspect::Frozen, why));
+            }
         }
         // Further ones may have been stopped meanwhile.
         Ok(note_stopped(&live.freezer, &mut self.log)?)
@@ -207,9 +211,9 @@ impl Linux {
         }
     }
 
-    /// cosched was stopped, and since then the sentinel has thawed every program and evened out
-    /// weights.
-    pub(super) fn was_stopped(&mut self, since: Nanos) {
+    /// cosched was stopped. Meanwhile the sentinel has thawed every program and evened out weights,
+    /// from `since` to `last`.
+    pub(super) fn was_stopped(&mut self, since: Nanos, last: Nanos) {
         self.weigh_anew();
         let weighed = self.live.values().filter(|live| live.turn.is_some() && !live.is_detached);
         for id in weighed.map(|live| live.id).collect::<Vec<ProgramId>>() {
@@ -217,15 +221,19 @@ impl Linux {
             self.queue.push(Event { at: since, what });
         }
         let is_ours = |live: &&Live| match live.state {
-            ExecutionState::Freezing { since: asked, .. } => asked <= since,
-            ExecutionState::Frozen => live.frozen.since().is_some_and(|frozen| frozen <= since),
+            ExecutionState::Freezing { since: asked, .. } => asked <= last,
+            ExecutionState::Frozen => live.frozen.since().is_some_and(|frozen| frozen <= last),
             ExecutionState::Starting | ExecutionState::Running | ExecutionState::StoppedByOther => {
                 false
             }
         };
         let frozen = self.live.values().filter(is_ours).map(|live| live.id);
         for id in frozen.collect::<Vec<ProgramId>>() {
-            self.with(id, |linux, live| linux.thaw_since(live, since));
+            self.with(id, |linux, live| {
+                // It may have been frozen after the first time.
+                let at = live.frozen.since().map_or(since, |frozen| frozen.max(since));
+                linux.thaw_since(live, at);
+            });
             let what = Happening::Refused(id, Aspect::Frozen, Refusal::CoschedStopped);
             self.queue.push(Event { at: since, what });
         }

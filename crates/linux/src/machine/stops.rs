@@ -67,7 +67,7 @@ mod tests {
         eventually("the child", || tree.members(&proc).len() == 2);
         let members = tree.members(&proc);
         let child = members.into_iter().find(|process| *process != main).unwrap();
-        let mut freezer = Freezer::of(None).unwrap();
+        let mut freezer = Freezer::of(None, false).unwrap();
         let is_stopped = || child.look(&proc).unwrap().state == ProcState::Stopped;
         for (signal, stopped) in [(Signal::STOP, true), (Signal::CONT, false)] {
             child.signal(&proc, signal).unwrap();

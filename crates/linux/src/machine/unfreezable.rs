@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cosched_core::{Happening, ProgramId, Refusal};
+use cosched_core::{Happening, Nanos, ProgramId, Refusal};
 
 use super::Linux;
 use super::program::Live;
@@ -10,6 +10,9 @@ use crate::observe::dependencies;
 
 /// The most processes that are looked at before a freeze.
 const MOST_PROCESSES: usize = 32;
+/// A program that could not be frozen for so long, since it catches SIGCONT, is left running for
+/// good. Supervisors such as `mpirun` catch it before they have started others.
+const LONG: Nanos = Nanos::from_secs(2);
 
 impl Linux {
     /// A program is left running from now on. The user is told once.
@@ -27,6 +30,11 @@ impl Linux {
         if self.job(live.id).freezable_for_sure {
             return None;
         }
+        let now = self.clock.now();
+        if live.catches_continue_since.is_some_and(|since| now.since(since) >= LONG) {
+            self.forbid_freezing(live.id, Refusal::CatchesContinue);
+            return Some(Refusal::CatchesContinue);
+        }
         let (stats, proc) = (live.tree.stats(&self.proc), &self.proc);
         let parents: BTreeSet<i32> = stats.iter().map(|stat| stat.ppid).collect();
         let sees_stops = |pid| {
@@ -43,6 +51,14 @@ impl Linux {
     }
 }
 
+impl Live {
+    pub(super) fn could_not_freeze(&mut self, why: Refusal, now: Nanos) {
+        if why == Refusal::CatchesContinue {
+            self.catches_continue_since.get_or_insert(now);
+        }
+    }
+}
+
 fn held(why: Refusal) -> &'static str {
     match why {
         Refusal::HoldsGpu => "holds a GPU device (freezable = true overrides this)",
@@ -55,6 +71,9 @@ fn held(why: Refusal) -> &'static str {
         Refusal::WaitsForStops => {
             "waits for processes that stop or continue (WUNTRACED, WCONTINUED), and pauses by \
              signals stop its own (freezable = true overrides this)"
+        }
+        Refusal::CatchesContinue => {
+            "catches SIGCONT, which pauses by signals send (freezable = true overrides this)"
         }
         _ => "must not be frozen",
     }

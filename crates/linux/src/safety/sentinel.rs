@@ -152,7 +152,8 @@ impl Sentinel {
             // The kernel delivers whole what was written whole.
             match self.channel.read(&mut news) {
                 Ok(NEWS) => {
-                    heard.thawed.get_or_insert(Nanos(u64::from_le_bytes(news)));
+                    let at = Nanos(u64::from_le_bytes(news));
+                    heard.thawed = Some((heard.thawed.map_or(at, |(first, _)| first), at));
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if is_for_now(&error) => return Ok(heard),
@@ -242,9 +243,9 @@ impl From<HelperError> for NotBegun {
 /// What cosched learns from the sentinel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SentinelNews {
-    /// When it first thawed every program, since cosched was stopped: on the kernel's monotonic
-    /// clock. It does so again and again until cosched goes on.
-    pub thawed: Option<Nanos>,
+    /// When it thawed every program, since cosched was stopped, for the first and the last time: on
+    /// the kernel's monotonic clock. It does so again and again until cosched goes on.
+    pub thawed: Option<(Nanos, Nanos)>,
     /// It has ended, so another is needed.
     pub has_ended: bool,
 }

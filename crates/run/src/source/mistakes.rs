@@ -66,11 +66,14 @@ fn is_command(word: &str, here: &Path) -> bool {
         .is_ok_and(|workload| workload.programs[0].executable(path.as_deref()).is_ok())
 }
 
-/// Whether a separator stands in the word without blanks around it. A word with blanks was quoted:
-/// it is for a shell.
 fn is_glued(word: &&String) -> bool {
-    let is_other = |c: char| c != ':';
-    word.contains(SEPARATOR) && word.contains(is_other) && !word.contains(char::is_whitespace)
+    word.contains(SEPARATOR) && word.chars().any(|c| c != ':')
+}
+
+/// The words without those that are lines for a shell or another interpreter (`sh -c LINE`).
+fn outside_of_lines(words: &[String]) -> impl Iterator<Item = &String> {
+    let is_line = |i: usize| i > 0 && words[i - 1].starts_with('-') && words[i - 1].ends_with('c');
+    words.iter().enumerate().filter(move |(i, _)| !is_line(*i)).map(|(_, word)| word)
 }
 
 /// These words as the argument of a shell, so that no separator is seen in them.
@@ -96,7 +99,7 @@ fn near_separator<'a>(words: &'a [String], here: &Path) -> Option<&'a [String]> 
 /// # Errors
 /// When there are several commands.
 pub fn check_one_program(subcommand: &str, words: &[String], here: &Path) -> Result<(), Failure> {
-    let separator = words.iter().find(|word| *word == SEPARATOR || is_glued(word));
+    let separator = outside_of_lines(words).find(|word| *word == SEPARATOR || is_glued(word));
     let near = || near_separator(words, here).map(|pair| &pair[0]);
     let Some(separator) = separator.or_else(near) else { return Ok(()) };
     if is_parallel(words) {
@@ -126,24 +129,25 @@ pub fn check_one_program(subcommand: &str, words: &[String], here: &Path) -> Res
 
 /// Refuses `::` before a command, and `:::` without blanks: programs are separated by `:::`.
 pub(super) fn check_separators(words: &[String], here: &Path) -> Result<(), Failure> {
-    if let Some(word) = words.iter().find(is_glued) {
+    let commands: Vec<&[String]> = words.split(|word| word == SEPARATOR).collect();
+    if let Some(at) = commands.iter().position(|command| is_parallel(command)) {
+        let is_no_command =
+            |words: &&&[String]| words.first().is_some_and(|w| !is_command(w, here));
+        let further = commands[at + 1..].iter().take_while(is_no_command).count();
+        if further > 0 {
+            return Err(Failure::Input(format!(
+                "command line: '{SEPARATOR}' separates programs, and '{}' is none; to pass both to \
+                 parallel, quote the command: `cosched run -- {}`",
+                commands[at + 1][0],
+                by_a_shell(&commands[at..=at + further].join(&SEPARATOR.to_owned()))
+            )));
+        }
+    }
+    if let Some(word) = outside_of_lines(words).find(is_glued) {
         return Err(Failure::Input(format!(
             "command line: '{word}' does not separate programs; write blanks around '{SEPARATOR}' \
              (a program with the argument '{word}' can be given by --prog)"
         )));
-    }
-    let commands: Vec<&[String]> = words.split(|word| word == SEPARATOR).collect();
-    let is_argument = |word: &&String| !is_command(word, here);
-    for pair in commands.windows(2).filter(|pair| is_parallel(pair[0])) {
-        if pair[1].first().is_some_and(|word| is_argument(&word)) {
-            let whole = [pair[0], &[SEPARATOR.to_owned()], pair[1]].concat();
-            return Err(Failure::Input(format!(
-                "command line: '{SEPARATOR}' separates programs, and '{}' is none; to pass both to \
-                 parallel, quote the command: `cosched run -- {}`",
-                pair[1][0],
-                by_a_shell(&whole)
-            )));
-        }
     }
     match near_separator(words, here) {
         None => Ok(()),
@@ -301,8 +305,8 @@ mod tests {
 
     #[test]
     fn separators_for_parallel_are_to_be_quoted() {
-        let quoted = "-- sh -c 'parallel echo ::: no-command 2'`";
-        let line = words("parallel echo ::: no-command 2");
+        let quoted = "-- sh -c 'parallel echo ::: no-command 2 ::: 3 :::+ 4'`";
+        let line = words("parallel echo ::: no-command 2 ::: 3 :::+ 4");
         let here = Path::new("/tmp");
         for refused in [check_separators(&line, here), check_one_program("exec", &line, here)] {
             let refusal = refused.unwrap_err().text().to_owned();

@@ -38,8 +38,13 @@ impl Stage {
 
     /// Sets the state of a thread.
     fn says(&self, pid: i32, tid: i32, state: char) {
+        let parent = self.proc.stat(pid).map_or(1, |stat| stat.ppid);
+        self.says_of_child(parent, pid, tid, state);
+    }
+
+    fn says_of_child(&self, parent: i32, pid: i32, tid: i32, state: char) {
         let line = format!(
-            "{tid} (x) {state} 1 1 1 0 0 0 0 0 0 0 1 2 0 0 20 0 2 0 77 0 0 {}",
+            "{tid} (x) {state} {parent} 1 1 0 0 0 0 0 0 0 1 2 0 0 20 0 2 0 77 0 0 {}",
             ["0"; 16].join(" ")
         );
         let folder = self.root.path().join(pid.to_string());
@@ -58,6 +63,7 @@ impl Stage {
     fn gives_birth(&self, parent: i32, child: i32) {
         let path = format!("{parent}/task/{parent}/children");
         fs::write(self.root.path().join(path), format!("{child} ")).unwrap();
+        self.says_of_child(parent, child, child, 'S');
     }
 
     fn tree(&self, main: i32) -> Tree {
@@ -189,24 +195,34 @@ fn a_stop_by_others_that_is_on_its_way_is_seen() {
 
 /// It would see every pause.
 #[test]
-fn a_process_that_catches_sigcont_is_not_stopped() {
+fn a_process_that_catches_sigcont_is_left_out_while_it_waits() {
     let mut stage = Stage::new();
     let (main, child) = (stage.start(), stage.start());
     stage.gives_birth(main, child);
-    let catches = |pid: i32| {
+    let catches = |stage: &Stage, pid: i32| {
         let status = stage.root.path().join(format!("{pid}/status"));
         fs::write(status, "SigCgt:\t0000000000020000\n").unwrap();
     };
-    catches(main);
+    catches(&stage, main);
     let (mut freezer, tree) = (by_signals(), stage.tree(main));
     freezer.freeze(&tree, &stage.proc).unwrap();
     eventually_stopped(child, true);
-    eventually_stopped(main, false);
+    stage.says(child, child, 'T');
+    assert_eq!(freezer.is_frozen(&tree, &stage.proc), Ok(true));
+    assert_ne!(Proc::default().stat(main).unwrap().state, ProcState::Stopped);
     freezer.thaw(&stage.proc).unwrap();
-    eventually_stopped(child, false);
+    stage.says(child, child, 'S');
 
-    catches(child);
-    assert_eq!(freezer.freeze(&tree, &stage.proc), Err(Refusal::CatchesContinue));
+    let refused = Err(Refusal::CatchesContinue);
+    stage.says(main, main, 'R');
+    assert_eq!(freezer.freeze(&tree, &stage.proc), refused, "it computes itself");
+    eventually_stopped(child, false);
+    stage.says(main, main, 'S');
+    catches(&stage, child);
+    assert_eq!(freezer.freeze(&tree, &stage.proc), refused, "it waits for none that is stopped");
+    let mut freezer = Freezer::of(None, true).unwrap();
+    freezer.freeze(&tree, &stage.proc).unwrap();
+    eventually_stopped(main, true);
 }
 
 #[test]

@@ -46,12 +46,14 @@ impl Linux {
         self.guard.sentinel.works();
         let running: Vec<ProgramId> = running().collect();
         let contended = ContendedLocks::read(&self.proc)?;
+        let shared: Vec<Vec<(SharedKey, bool)>> =
+            all.iter().map(|id| self.locks_shared_by(*id, &contended)).collect();
+        // Programs do not wait for each other if only other processes wait for them.
+        let awaited: BTreeSet<SharedKey> =
+            shared.iter().flatten().filter(|(_, waits)| *waits).map(|(key, _)| *key).collect();
         let mut news = false;
-        for id in &all {
-            let live = self.live.get(id).filter(|_| !contended.are_none());
-            let members = live.map(|live| live.tree.members(&self.proc)).unwrap_or_default();
-            let shared = |process: &Process| contended.shared_by(process.pid, &self.proc);
-            let keys: BTreeSet<SharedKey> = members.iter().flat_map(shared).collect();
+        for (id, shared) in all.iter().zip(shared) {
+            let keys = shared.into_iter().map(|(key, _)| key).filter(|key| awaited.contains(key));
             let Some(watched) = self.inspector.watched.get_mut(id) else { continue };
             for key in keys {
                 news |= watched.locks.insert(key, now).is_none();
@@ -71,5 +73,12 @@ impl Linux {
             self.regroup();
         }
         Ok(())
+    }
+
+    fn locks_shared_by(&self, id: ProgramId, contended: &ContendedLocks) -> Vec<(SharedKey, bool)> {
+        let live = self.live.get(&id).filter(|_| !contended.are_none());
+        let members = live.map(|live| live.tree.members(&self.proc)).unwrap_or_default();
+        let shared = |process: &Process| contended.shared_by(process.pid, &self.proc);
+        members.iter().flat_map(shared).collect()
     }
 }

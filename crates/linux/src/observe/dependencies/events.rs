@@ -32,7 +32,7 @@ pub(crate) fn waits_for_stops(proc: &Proc, pid: i32) -> bool {
 }
 
 /// The calls in which the first threads of a process are. One that has ended has none.
-fn calls(proc: &Proc, pid: i32) -> impl Iterator<Item = String> {
+pub(super) fn calls(proc: &Proc, pid: i32) -> impl Iterator<Item = String> {
     let tasks = proc.folder(pid).join("task");
     let threads = files::numbered(&tasks, "").unwrap_or_default();
     let call = move |tid: usize| files::read(&tasks.join(tid.to_string()).join("syscall")).ok();

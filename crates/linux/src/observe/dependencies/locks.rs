@@ -5,22 +5,26 @@
 //!
 //! A lock of an open file description names no process. A lock of a process that has ended, while
 //! others that inherited the file keep it (`exec 9>file; flock 9` in a shell), names one that does
-//! not exist. Such a lock ties all programs that have the file open, while one waits for it.
+//! not exist. The open files of processes show which of them have such locks, and the system calls
+//! of threads which wait for one. Not seen: a lock of an ended process, in a container with process
+//! numbers of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
-
-use super::{FileId, SharedKey, file_id};
+use super::events::calls;
+use super::{FileId, SharedKey};
 use crate::kernel::file_locks::{self, FileLock};
-use crate::kernel::files::FileError;
+use crate::kernel::files::{self, FileError};
 use crate::kernel::procfs::Proc;
+
+/// What marks the line of a lock that an open file has, in `/proc/PID/fdinfo/FD`.
+const LOCK: &str = "lock:";
 
 /// The file locks for which a process waits.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct ContendedLocks {
-    /// The files whose locks a process holds or waits for, by process.
-    of_process: BTreeMap<i32, BTreeSet<FileId>>,
+    /// The files whose locks a process holds or waits for, by process, and whether it waits.
+    of_process: BTreeMap<i32, BTreeMap<FileId, bool>>,
     /// The files with a lock of which not all holders and waiters are known.
     of_unknown: BTreeSet<FileId>,
 }
@@ -28,7 +32,10 @@ pub(crate) struct ContendedLocks {
 impl ContendedLocks {
     /// All of them; none where the caller may not read the list.
     pub(crate) fn read(proc: &Proc) -> Result<ContendedLocks, FileError> {
-        let exists = |pid| proc.stat(pid).is_ok_and(|stat| !stat.has_ended());
+        let exists = |pid| match proc.stat(pid) {
+            Ok(stat) => !stat.has_ended(),
+            Err(error) => !error.is_gone(),
+        };
         Ok(ContendedLocks::among(&file_locks::all(proc)?, exists))
     }
 
@@ -37,12 +44,14 @@ impl ContendedLocks {
             locks.iter().filter(|lock| lock.waits).map(|lock| lock.number).collect();
         let mut found = ContendedLocks::default();
         for lock in locks.iter().filter(|lock| waited_for.contains(&lock.number)) {
-            let (device, inode) = lock.file;
-            let file = FileId { device, inode };
+            let file = file_id(lock);
             match lock.pid.filter(|pid| exists(*pid)) {
-                Some(pid) => found.of_process.entry(pid).or_default().insert(file),
-                None => found.of_unknown.insert(file),
-            };
+                Some(pid) => {
+                    let files = found.of_process.entry(pid).or_default();
+                    *files.entry(file).or_default() |= lock.waits;
+                }
+                None => _ = found.of_unknown.insert(file),
+            }
         }
         found
     }
@@ -51,25 +60,60 @@ impl ContendedLocks {
         self.of_process.is_empty() && self.of_unknown.is_empty()
     }
 
-    /// What a process shares by those that it holds or waits for.
-    pub(crate) fn shared_by(&self, pid: i32, proc: &Proc) -> BTreeSet<SharedKey> {
-        let named = self.of_process.get(&pid).into_iter().flatten().copied();
-        named.chain(self.unknown_in(pid, proc)).map(SharedKey::LockedFile).collect()
+    /// The locked files that a process shares, and whether it waits for the lock.
+    pub(crate) fn shared_by(&self, pid: i32, proc: &Proc) -> Vec<(SharedKey, bool)> {
+        let named = self.of_process.get(&pid).into_iter().flatten();
+        let named = named.map(|(file, waits)| (*file, *waits));
+        let all = named.chain(self.unknown_of(pid, proc));
+        all.map(|(file, waits)| (SharedKey::LockedFile(file), waits)).collect()
     }
 
-    /// The files that a process has open, of those with unknown holders or waiters.
-    fn unknown_in(&self, pid: i32, proc: &Proc) -> Vec<FileId> {
+    /// The same for the locks with unknown holders or waiters.
+    fn unknown_of(&self, pid: i32, proc: &Proc) -> Vec<(FileId, bool)> {
         if self.of_unknown.is_empty() {
             return Vec::new();
         }
+        let awaited: Vec<i32> = calls(proc, pid).filter_map(|call| awaited_file(&call)).collect();
         let open = proc.fds(pid).unwrap_or_default();
-        let files = open.iter().filter(|fd| fd.target.starts_with('/')).filter_map(|fd| {
-            let link = proc.folder(pid).join(format!("fd/{}", fd.number));
-            // No file server is asked, since it might not answer.
-            statx(CWD, &link, AtFlags::STATX_DONT_SYNC, StatxFlags::INO).ok()
+        let named = open.into_iter().filter(|fd| fd.target.starts_with('/'));
+        let uses = named.flat_map(|fd| {
+            let info = proc.folder(pid).join(format!("fdinfo/{}", fd.number));
+            let info = files::read(&info).unwrap_or_default();
+            let mut uses: Vec<(FileId, bool)> = held(&info).map(|file| (file, false)).collect();
+            if awaited.contains(&fd.number) {
+                let inode = inode(&info);
+                let is_it = |file: &&FileId| Some(file.inode) == inode;
+                uses.extend(self.of_unknown.iter().find(is_it).map(|file| (*file, true)));
+            }
+            uses
         });
-        files.map(|file| file_id(&file)).filter(|file| self.of_unknown.contains(file)).collect()
+        uses.filter(|(file, _)| self.of_unknown.contains(file)).collect()
     }
+}
+
+fn file_id(lock: &FileLock) -> FileId {
+    let (device, inode) = lock.file;
+    FileId { device, inode }
+}
+
+/// The files of the locks in a file of `fdinfo`.
+fn held(info: &str) -> impl Iterator<Item = FileId> {
+    let locks = info.lines().filter_map(|line| line.strip_prefix(LOCK));
+    locks.flat_map(file_locks::listed).map(|lock| file_id(&lock))
+}
+
+fn inode(info: &str) -> Option<u64> {
+    info.lines().find_map(|line| line.strip_prefix("ino:"))?.trim().parse().ok()
+}
+
+/// The descriptor of the file whose description waits for a lock, in a line of `/proc/PID/syscall`.
+fn awaited_file(call: &str) -> Option<i32> {
+    let mut words = call.split_ascii_whitespace();
+    let number: i64 = words.next()?.parse().ok()?;
+    let mut argument = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
+    // The kernel takes the lower halves.
+    let (file, command) = (argument()? as i32, argument()? as i32);
+    (number == libc::SYS_fcntl && command == libc::F_OFD_SETLKW).then_some(file)
 }
 
 #[cfg(test)]
@@ -98,9 +142,9 @@ mod tests {
         let file = FileId { device: makedev(0xfd, 0x1a), inode: 8 };
         let (device, ended) = (makedev(8, 1), 50);
         let [nameless, inherited] = [9, 11].map(|inode| FileId { device, inode });
-        let of_process = [20, 30, 31].map(|pid| (pid, BTreeSet::from([file])));
+        let uses = [(20, file, false), (30, file, true), (31, file, true), (60, inherited, true)];
         let expected = ContendedLocks {
-            of_process: of_process.into_iter().chain([(60, [inherited].into())]).collect(),
+            of_process: uses.map(|(pid, file, waits)| (pid, [(file, waits)].into())).into(),
             of_unknown: [nameless, inherited].into(),
         };
         let found = ContendedLocks::among(&file_locks::listed(LIST), |pid| pid != ended);
@@ -108,17 +152,22 @@ mod tests {
         assert_eq!(file_locks::listed("no lock at all\n"), []);
     }
 
-    fn are_tied(one: u32, other: u32) -> bool {
+    /// Waits until one of these holds a lock for which the other waits.
+    fn eventually_tied(one: u32, other: u32) -> ContendedLocks {
         let proc = Proc::default();
-        let found = ContendedLocks::read(&proc).unwrap();
-        let shared = found.shared_by(one as i32, &proc);
-        !shared.is_disjoint(&found.shared_by(other as i32, &proc))
-    }
-
-    fn eventually_tied(one: u32, other: u32) {
         let until = Instant::now() + Duration::from_secs(10);
-        while !are_tied(one, other) {
-            assert!(Instant::now() < until, "they are not listed");
+        loop {
+            let found = ContendedLocks::read(&proc).unwrap();
+            let [one, other] = [one, other].map(|pid| {
+                let children = proc.children(pid as i32).unwrap();
+                let both = children.into_iter().chain([pid as i32]);
+                both.flat_map(|pid| found.shared_by(pid, &proc)).collect::<Vec<_>>()
+            });
+            let is_tied = |(key, waits): &(SharedKey, bool)| other.contains(&(*key, !waits));
+            if one.iter().any(is_tied) {
+                return found;
+            }
+            assert!(Instant::now() < until, "they are not listed: {found:?} {one:?} {other:?}");
             std::thread::yield_now();
         }
     }
@@ -131,9 +180,9 @@ mod tests {
         eventually_tied(id(), waiting.id());
         flock(&file, FlockOperation::Unlock).unwrap();
         assert!(waiting.wait().unwrap().success());
-        assert!(!are_tied(id(), waiting.id()));
     }
 
+    /// One of two processes has the lock, the other waits for it, and a third only has the file.
     #[test]
     fn processes_with_a_lock_that_names_none_of_them_are_tied() {
         const OF_DESCRIPTION: &str = "\
@@ -143,22 +192,22 @@ file = open(sys.argv[1], 'w')
 fcntl.fcntl(file, 38, lock)
 sys.stdin.read()";
         let python = ["python3", "-S", "-c", OF_DESCRIPTION];
-        // The command `flock` has ended when the shell computes on.
+        // The command `flock` of one shell has ended when it reads; that of the other one waits.
         let shell = ["sh", "-c", "exec 9>\"$0\"; flock 9; read line; exit 0"];
         for command in [&python[..], &shell[..]] {
             let file = tempfile::NamedTempFile::new().unwrap();
-            let mut both = [(), ()].map(|()| {
-                let mut command_line = Command::new(command[0]);
-                command_line.args(&command[1..]).arg(file.path()).stdin(Stdio::piped());
+            let start = |words: &[&str]| {
+                let mut command_line = Command::new(words[0]);
+                command_line.args(&words[1..]).arg(file.path()).stdin(Stdio::piped());
                 command_line.spawn().unwrap()
-            });
-            let [one, other] = [both[0].id(), both[1].id()];
-            eventually_tied(one, other);
-            // The one that holds the lock ends first.
-            both.iter_mut().for_each(|process| drop(process.stdin.take()));
-            let mut ends = both.iter_mut().map(|process| process.wait().unwrap());
+            };
+            let mut all = [command, command, &["sh", "-c", "exec 9<\"$0\"; read line; exit 0"]];
+            let mut all = all.each_mut().map(|words| start(words));
+            let found = eventually_tied(all[0].id(), all[1].id());
+            assert_eq!(found.shared_by(all[2].id() as i32, &Proc::default()), []);
+            all.iter_mut().for_each(|process| drop(process.stdin.take()));
+            let mut ends = all.iter_mut().map(|process| process.wait().unwrap());
             assert!(ends.all(|status| status.success()), "{command:?}");
-            assert!(!are_tied(one, other));
         }
     }
 }

@@ -256,7 +256,14 @@ impl<'a> Work<'a> {
     fn resume(&mut self, process: Process, stopped_by_others: &HashSet<Process>) -> bool {
         let stat = process.check(self.proc);
         let Some(stat) = self.noting(stat) else { return false };
-        let not_ours = stopped_by_others.contains(&process) || stat.state == ProcState::Traced;
+        // A handler for SIGCONT would run in vain.
+        let would_see_it = || {
+            self.proc.catches_continue(process.pid)
+                && !may_be_stopped(process, stat.state, self.proc)
+        };
+        let not_ours = stopped_by_others.contains(&process)
+            || stat.state == ProcState::Traced
+            || would_see_it();
         if not_ours || !self.continued.insert(process) {
             return false;
         }
@@ -324,9 +331,12 @@ impl<'a> Work<'a> {
 /// since, as after `sudo`, and it refused SIGSTOP, too. A stop may have been on its way when it
 /// changed its user, and may still be.
 fn was_never_stopped(process: Process, state: ProcState, refused: Errno, proc: &Proc) -> bool {
-    refused == Errno::PERM
-        && state != ProcState::Stopped
-        && !proc.is_about_to_stop(process.pid).unwrap_or(false)
+    refused == Errno::PERM && !may_be_stopped(process, state, proc)
+}
+
+/// Whether a process is stopped, or a stop is on its way.
+fn may_be_stopped(process: Process, state: ProcState, proc: &Proc) -> bool {
+    state == ProcState::Stopped || proc.is_about_to_stop(process.pid).unwrap_or(false)
 }
 
 /// The mask that a thread had, and its present one, if that is cosched's.
@@ -377,6 +387,9 @@ fn is_starting(tree: &Tree, proc: &Proc) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+    use std::process::{Command, Stdio};
+
     use cosched_core::ProgramId;
 
     use super::*;
@@ -417,6 +430,29 @@ mod tests {
         std::fs::create_dir_all(proc.folder(7)).unwrap();
         std::fs::write(proc.folder(7).join("status"), "ShdPnd:\t0000000000040000\n").unwrap();
         assert!(!never(ProcState::Running, Errno::PERM));
+    }
+
+    #[test]
+    fn a_process_that_runs_and_catches_sigcont_hears_none() {
+        let proc = Proc::default();
+        let mut shell = Command::new("sh")
+            .args(["-c", "trap : CONT; echo; read line"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // It has its handler when it says something.
+        shell.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        let process = Process::find(&proc, shell.id() as i32).unwrap();
+        let (others, mut continued) = (HashSet::new(), HashSet::new());
+        let mut work = Work::begin(&mut continued, &proc);
+        assert!(!work.resume(process, &others));
+        assert!(work.continued.is_empty());
+        process.signal(&proc, Signal::STOP).unwrap();
+        assert!(work.resume(process, &others));
+        assert!(work.end().failed.is_empty());
+        drop(shell.stdin.take());
+        shell.wait().unwrap();
     }
 
     /// Otherwise undoing would also end a stop by a parent that it has just continued.
