@@ -2,15 +2,16 @@
 //!
 //! In both cases the engine first releases every program that is still there (thaws and unbinds
 //! it). It then requests the end of these programs, and ends them by force after a grace period. A
-//! second request ends the grace period at once. No policy decides any more, so no program is
-//! frozen or started meanwhile. A program that ran before the run began goes on after it: the
-//! engine releases it, and does not request its end.
+//! second request ends the grace period at once, unless it comes right after the first: `timeout`
+//! signals its child, and then all processes of its group. No policy decides any more, so no
+//! program is frozen or started meanwhile. A program that ran before the run began goes on after
+//! it: the engine releases it, and does not request its end.
 
 use super::Engine;
 use super::ledger::Account;
 use super::outcome::Ended;
 use crate::id::ProgramId;
-use crate::machine::{Machine, Signal, Step};
+use crate::machine::{Interruption, Machine, Signal, Step};
 use crate::plan::Directive;
 use crate::policy::Policy;
 use crate::program::ProgramState;
@@ -19,9 +20,13 @@ use crate::time::Nanos;
 /// How long the kernel may take to end a program.
 const SHORTEST_GRACE: Nanos = Nanos::from_secs(2);
 
+/// Two signals within this time are one request.
+const ONE_REQUEST: Nanos = Nanos::from_millis(100);
+
 /// The run is being ended.
 #[derive(Debug)]
 pub(super) struct Closing {
+    began: Nanos,
     /// When the remaining programs are ended by force. A program that is still starting is ended as
     /// soon as it has started.
     pub(super) kill_at: Nanos,
@@ -42,13 +47,22 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         }
     }
 
+    /// A signal asks for the end of the run.
+    pub(super) fn interrupt(&mut self, by: Interruption) {
+        let is_interrupted = matches!(self.outcome.ended, Ended::Interrupted(_));
+        let began = self.closing.as_ref().filter(|_| is_interrupted).map(|closing| closing.began);
+        if began.is_none_or(|began| self.now.since(began) >= ONE_REQUEST) {
+            self.close(Ended::Interrupted(by), by.signal());
+        }
+    }
+
     /// Begins the end of the run. A second call ends the grace period.
-    pub(super) fn close(&mut self, ended: Ended, signal: Signal) {
+    fn close(&mut self, ended: Ended, signal: Signal) {
         self.outcome.ended = ended;
         let again = self.closing.is_some();
         let kill_at = if again { self.now } else { self.now + self.setup.limits.grace };
         let give_up_at = kill_at + self.setup.limits.grace.max(SHORTEST_GRACE);
-        self.closing = Some(Closing { kill_at, give_up_at });
+        self.closing = Some(Closing { began: self.now, kill_at, give_up_at });
         self.pause = None;
         self.give_up_arrivals();
         self.wake_all();

@@ -1,7 +1,7 @@
 //! Accounting of what happened: events become states, accounts and causes.
 
 use super::Engine;
-use super::outcome::{Deviation, Ended};
+use super::outcome::Deviation;
 use crate::cause::{Aspect, Cause, Refusal, UserCommand};
 use crate::id::ProgramId;
 use crate::machine::{Event, Happening, Machine};
@@ -14,9 +14,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     /// Takes one event into the accounts.
     pub(super) fn account_for(&mut self, Event { at, what }: Event) {
         match what {
-            Happening::Interrupted(by) => {
-                return self.close(Ended::Interrupted(by), by.signal());
-            }
+            Happening::Interrupted(by) => return self.interrupt(by),
             Happening::MachineChanged(cpus) => {
                 self.setup.cpus = cpus;
                 self.causes.push(Cause::MachineChanged);

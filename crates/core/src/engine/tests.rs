@@ -375,6 +375,19 @@ fn an_interruption_thaws_and_ends_every_program() {
     assert_eq!(outcome.programs[2].started, None);
 }
 
+/// `timeout` signals its child, and then its group.
+#[test]
+fn two_signals_right_after_one_another_are_one_request() {
+    for (second, ends) in [(151, MS(150) + Limits::default().grace), (260, MS(260))] {
+        let mut fake = Fake::new([MS(40_000)]);
+        fake.stubborn.insert(p(0));
+        fake.script(MS(150), Happening::Interrupted(Interruption::Terminate));
+        fake.script(MS(second), Happening::Interrupted(Interruption::Terminate));
+        let (_, outcome) = run(fake, in_turn(), setup(vec![ProgramSetup::new(2)]));
+        assert_eq!(outcome.total, ends);
+    }
+}
+
 /// What ended the run is reported as it came, and the programs are asked to end.
 #[test]
 fn the_cause_of_an_end_is_reported_unchanged() {
@@ -388,12 +401,12 @@ fn the_cause_of_an_end_is_reported_unchanged() {
 #[test]
 fn a_program_that_is_still_starting_is_ended_too() {
     let mut fake = Fake::new([MS(40_000)]);
-    fake.start_latency = MS(10);
+    fake.start_latency = MS(200);
     fake.stubborn.insert(p(0));
     fake.script(MS(2), Happening::Interrupted(Interruption::Interrupt));
-    fake.script(MS(4), Happening::Interrupted(Interruption::Interrupt));
+    fake.script(MS(150), Happening::Interrupted(Interruption::Interrupt));
     let (_, outcome) = run(fake, in_turn(), setup(vec![ProgramSetup::new(2)]));
-    assert_eq!(outcome.programs[0].completions[0].at, MS(10));
+    assert_eq!(outcome.programs[0].completions[0].at, MS(200));
     assert_eq!(outcome.programs[0].completions[0].exit, Exit::Signal(9));
 }
 
