@@ -31,6 +31,8 @@ pub struct ThreadTimes {
     at_mutexes: f64,
     at_conditions: f64,
     at_barriers: f64,
+    /// Whether the caller may not see at what its threads wait.
+    hidden: bool,
 }
 
 /// Where the programs were watched.
@@ -66,6 +68,7 @@ pub fn add(spent: &mut Vec<ThreadTimes>, slices: &[Slice]) {
         sum.at_mutexes += time(ThreadActivity::AtMutex);
         sum.at_conditions += time(ThreadActivity::AtCondition);
         sum.at_barriers += time(ThreadActivity::AtBarrier);
+        sum.hidden |= slice.thread.hidden;
     }
 }
 
@@ -97,6 +100,12 @@ impl ThreadTimes {
         }
         if all <= 0.0 {
             return format!("{name} slept.");
+        }
+        if self.hidden && delayed.max(locked) < MUCH {
+            return format!(
+                "{used}, and did not lack any. Whether its threads waited for one another is not \
+                 known: that is for its own user, and root, to see."
+            );
         }
         if cpus < LITTLE && delayed < MUCH {
             return format!("{used}: it slept nearly all the time.");
@@ -206,6 +215,8 @@ mod tests {
     fn the_largest_loss_is_named_with_its_share() {
         let free = ThreadTimes { running: 9.5, without_cpu: 0.5, ..ThreadTimes::default() };
         assert_eq!(said(free, 9.5), "a used 1.90 CPUs. Nothing stood in its way.");
+        let unknown = said(ThreadTimes { hidden: true, ..free }, 9.5);
+        assert!(unknown.contains("waited for one another is not known"), "{unknown}");
         let locked = ThreadTimes {
             running: 5.0,
             at_mutexes: 4.0,
