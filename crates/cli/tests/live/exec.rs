@@ -4,7 +4,9 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
+use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::kernel::sched_attr;
+use cosched_linux::process::tree::Process;
 use rustix::process::Signal;
 
 use super::support::{Locker, Place, User, eventually};
@@ -257,4 +259,24 @@ fn relearning_is_refused_where_nothing_is_measured() {
         let attach = [&["attach", option], values, &[&own]].concat();
         place.cosched(&attach).ended().with(2).saying(&[&why]);
     }
+}
+
+/// One ends before the command does, the other goes on.
+#[test]
+fn what_orphans_use_counts_as_the_programs() {
+    let place = Place::new();
+    let orphan = "import sys, time\n\
+        while time.process_time() < 0.3: pass\n\
+        open(sys.argv[1], 'w').close()\n\
+        time.sleep(float(sys.argv[2]))\n";
+    place.write("orphan.py", orphan);
+    let script = "(python3 orphan.py ended 0 &); (python3 orphan.py stays 1000 & echo $! > pid); \
+                  while [ ! -e ended ] || [ ! -e stays ]; do sleep 0.05; done; sleep 0.2";
+    let result =
+        place.cosched(&["exec", "--out", "out", "--", "sh", "-c", script]).ended().with(0).result();
+    let left = Process::find(&Proc::default(), place.read("pid").trim().parse().unwrap());
+    left.unwrap().signal(&Proc::default(), Signal::KILL).unwrap();
+    let usage = &result.programs[0].usage;
+    let used = usage.user_seconds + usage.system_seconds;
+    assert!(used >= 0.6, "{used} s");
 }

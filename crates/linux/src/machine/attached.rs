@@ -193,6 +193,9 @@ impl Linux {
         self.config.roots.set(live.id.slot, None);
         if self.is_child(live.id) {
             self.adopt_for(&mut live)?;
+            self.bury()?;
+            let of_orphans = self.used_by_orphans(&live);
+            live.ended.iter_mut().for_each(|end| end.usage = end.usage.and(&of_orphans));
         }
         // What it has left running, as far as it is known, gets its original settings.
         self.schedule(&mut live, &Settings::default())?;

@@ -20,6 +20,7 @@ use std::io;
 use cosched_core::{Event, Exit, Happening, Nanos, ProgramId, Usage};
 use rustix::process::{Pid, child_subreaper, getpid, set_child_subreaper};
 
+use super::others;
 use super::program::{CommandEnd, ExecutionState, Live, Parent};
 use super::{Job, Linux, MachineError, Origin};
 use crate::kernel::files::FileError;
@@ -42,6 +43,8 @@ pub(super) struct Orphanage {
     strangers: Vec<i32>,
     /// How many shims were killed.
     killed: usize,
+    /// What the reaped orphans have used.
+    used: Usage,
     /// The claim on cosched's children, since then: what such a shim leaves is below it. It is
     /// dropped before what it leaves out, so that no released child is ever taken.
     claim: Option<Claim>,
@@ -58,7 +61,8 @@ impl Orphanage {
         if jobs.iter().any(|job| !matches!(job.origin, Origin::Running(_))) {
             set_child_subreaper(Some(getpid())).map_err(io::Error::from)?;
         }
-        Ok(Orphanage { found, strangers, killed: 0, claim: None, released: Vec::new() })
+        let (used, released) = Default::default();
+        Ok(Orphanage { found, strangers, killed: 0, used, claim: None, released })
     }
 
     /// Whether an orphan can only come from the one program that has lost its shim.
@@ -165,7 +169,7 @@ impl Linux {
 
     /// Reaps orphans that are no commands. Their exit statuses do not matter, but they must not
     /// stay as zombies.
-    fn bury(&mut self) -> Result<(), MachineError> {
+    pub(super) fn bury(&mut self) -> Result<(), MachineError> {
         let orphans = self.orphans()?;
         if self.has_news_of_a_death()
             || !self.in_care(|p| matches!(p, Parent::Killed(_))).is_empty()
@@ -175,11 +179,21 @@ impl Linux {
         let commands: Vec<i32> =
             self.live.values().filter_map(|live| live.tree.main).map(|main| main.pid).collect();
         for stat in orphans.iter().filter(|stat| stat.has_ended()) {
-            if !commands.contains(&stat.pid) {
-                children::look(stat.pid);
+            if commands.contains(&stat.pid) {
+                continue;
+            }
+            if let Child::Ended(_, usage) = children::look(stat.pid) {
+                self.orphanage.used = self.orphanage.used.and(&usage);
             }
         }
         Ok(())
+    }
+
+    /// What a program in cosched's own place has used apart from its command: orphans that were
+    /// reaped, and processes that are left. All of the latter counts as time in user mode.
+    pub(super) fn used_by_orphans(&self, live: &Live) -> Usage {
+        let user_seconds = others::used(&live.tree.members(&self.proc), &self.proc);
+        self.orphanage.used.and(&Usage { user_seconds, ..Usage::default() })
     }
 
     /// Whether a shim has ended and its socket has not shown that yet.

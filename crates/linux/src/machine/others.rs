@@ -103,7 +103,7 @@ impl CpuReading {
 }
 
 /// What a program with these processes has used, with all processes that they have waited for.
-fn used(processes: &[Process], proc: &Proc) -> f64 {
+pub(super) fn used(processes: &[Process], proc: &Proc) -> f64 {
     let stats = processes.iter().filter_map(|process| process.look(proc));
     stats.map(|stat| stat.utime + stat.stime + stat.reaped).sum::<u64>() as f64 / TICKS
 }
