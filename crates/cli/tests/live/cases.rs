@@ -108,6 +108,18 @@ fn processes_that_catch_sigcont_see_none() {
     }
 }
 
+/// `script` stops itself when its child is stopped, and nothing would continue it.
+#[test]
+fn a_command_that_stops_itself_is_left_running() {
+    if !Command::new("script").arg("--version").output().is_ok_and(|it| it.status.success()) {
+        return skip("there is no `script`");
+    }
+    for (place, backend) in places() {
+        place.write("burn.py", "x = 0\nfor i in range(2_000_000): x ^= i\n");
+        three_say_ok(&place, backend, "script -qc 'python3 burn.py' /dev/null; echo ok");
+    }
+}
+
 #[test]
 fn a_run_inside_a_run_ends_well() {
     for (place, backend) in places() {

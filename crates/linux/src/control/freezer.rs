@@ -292,7 +292,7 @@ impl Stopper {
                     if state == ProcState::Running {
                         return Err(Refusal::CatchesContinue);
                     }
-                    left_out.push(process.pid);
+                    left_out.push((process.pid, stat.ppid));
                 }
                 _ => {
                     any = true;
@@ -305,8 +305,14 @@ impl Stopper {
                 }
             }
         }
-        let waits = |pid: &i32| self.stopped.iter().any(|one| one.parent == *pid);
-        match left_out.iter().all(waits) {
+        // Those with descendants that are stopped, from children to parents.
+        let mut waiting: HashSet<i32> = self.stopped.iter().map(|one| one.parent).collect();
+        for (pid, parent) in left_out.iter().rev() {
+            if waiting.contains(pid) {
+                waiting.insert(*parent);
+            }
+        }
+        match left_out.iter().all(|(pid, _)| waiting.contains(pid)) {
             true => Ok(any),
             false => Err(Refusal::CatchesContinue),
         }

@@ -49,7 +49,7 @@ impl Linux {
                     live.state = ExecutionState::Frozen;
                     live.frozen.begin(now);
                     live.stops_within = now.since(since);
-                    live.catches_continue_since = None;
+                    live.not_frozen = None;
                     Happening::Froze(live.id)
                 }
                 Ok(false) => {

@@ -37,8 +37,9 @@ pub(super) struct Live {
     pub(super) state: ExecutionState,
     /// How long it took to stop the last time, as far as that was seen.
     pub(super) stops_within: Nanos,
-    /// Since when it could not be frozen because it catches SIGCONT.
-    pub(super) catches_continue_since: Option<Nanos>,
+    /// When it could not be frozen because it catches SIGCONT: for the first and the last time of
+    /// several in a row.
+    pub(super) not_frozen: Option<(Nanos, Nanos)>,
     /// For how long cosched has had it frozen.
     pub(super) frozen: Frozen,
     pub(super) parent: Parent,
@@ -172,7 +173,7 @@ impl Live {
             lacks: Vec::new(),
             state: ExecutionState::Starting,
             stops_within: Nanos::ZERO,
-            catches_continue_since: None,
+            not_frozen: None,
             frozen: Frozen::default(),
             parent: Parent::Absent,
             session: None,

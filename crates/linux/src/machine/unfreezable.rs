@@ -10,8 +10,8 @@ use crate::observe::dependencies;
 
 /// The most processes that are looked at before a freeze.
 const MOST_PROCESSES: usize = 32;
-/// A program that could not be frozen for so long, since it catches SIGCONT, is left running for
-/// good. Supervisors such as `mpirun` catch it before they have started others.
+/// A program that could not be frozen again and again for so long, since it catches SIGCONT, is
+/// left running for good. Supervisors such as `mpirun` catch it before they have started others.
 const LONG: Nanos = Nanos::from_secs(2);
 
 impl Linux {
@@ -30,8 +30,11 @@ impl Linux {
         if self.job(live.id).freezable_for_sure {
             return None;
         }
-        let now = self.clock.now();
-        if live.catches_continue_since.is_some_and(|since| now.since(since) >= LONG) {
+        if live.freezer.needs_processes() && self.job(live.id).stops_itself {
+            self.forbid_freezing(live.id, Refusal::WaitsForStops);
+            return Some(Refusal::WaitsForStops);
+        }
+        if live.not_frozen.is_some_and(|(first, last)| last.since(first) >= LONG) {
             self.forbid_freezing(live.id, Refusal::CatchesContinue);
             return Some(Refusal::CatchesContinue);
         }
@@ -54,7 +57,8 @@ impl Linux {
 impl Live {
     pub(super) fn could_not_freeze(&mut self, why: Refusal, now: Nanos) {
         if why == Refusal::CatchesContinue {
-            self.catches_continue_since.get_or_insert(now);
+            let before = self.not_frozen.filter(|(_, last)| now.since(*last) < LONG * 5);
+            self.not_frozen = Some((before.map_or(now, |(first, _)| first), now));
         }
     }
 }

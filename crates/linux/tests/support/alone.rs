@@ -21,6 +21,7 @@ pub(crate) fn job(order: LaunchOrder) -> Job {
         stdout: OutputTo::Stderr,
         stderr: OutputTo::Inherit,
         freezable_for_sure: true,
+        stops_itself: false,
         grouped_by_user: true,
         hook: None,
     }

@@ -147,8 +147,8 @@ impl PauseMessages {
         }
         add(&mut self.warnings, name, watchdog(facts));
         add(&mut self.warnings, name, stops(facts));
+        add(&mut self.warnings, name, interactive(facts));
         add(&mut self.details, name, tests(facts));
-        add(&mut self.details, name, interactive(facts));
     }
 
     /// The warnings, if they are few, and the details. The rest of many warnings become details.
@@ -256,9 +256,8 @@ fn stops(ProgramFacts { risks, pauses, .. }: &ProgramFacts<'_>) -> Option<String
         SeesStops::Script(script) => {
             format!("{script} asks for stopped children (WUNTRACED), and pauses stop them")
         }
-        SeesStops::StopsItself(command) => format!(
-            "`{command}` stops itself when its child is stopped, and may then stay stopped for good"
-        ),
+        // It is left running.
+        SeesStops::StopsItself(_) => return None,
     };
     Some(format!(
         "can see that it is paused, since programs are paused by signals: {what}. Remedy: \
@@ -372,11 +371,7 @@ mod tests {
 
     #[test]
     fn stops_are_announced_where_signals_pause_programs() {
-        for sees in [
-            SeesStops::JobControl,
-            SeesStops::Script("boss.py".to_owned()),
-            SeesStops::StopsItself("su".to_owned()),
-        ] {
+        for sees in [SeesStops::JobControl, SeesStops::Script("boss.py".to_owned())] {
             let risks = PauseRisks { sees_stops: Some(sees), ..PauseRisks::default() };
             let warnings = said(risks.clone(), None, 3, SIGNALS).0;
             assert_eq!(warnings.len(), 1);
@@ -388,8 +383,9 @@ mod tests {
             }
             let never = PauseRisks { is_interactive: true, ..risks };
             let (warnings, details) = said(never, None, 3, SIGNALS);
-            assert_eq!(warnings, [""; 0]);
-            assert!(details[0].starts_with("a is never paused: its shell"), "{details:?}");
+            assert_eq!(details, [""; 0]);
+            assert_eq!(warnings.len(), 1);
+            assert!(warnings[0].starts_with("a is never paused: its shell"), "{warnings:?}");
         }
     }
 

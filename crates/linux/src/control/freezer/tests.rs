@@ -212,6 +212,12 @@ fn a_process_that_catches_sigcont_is_left_out_while_it_waits() {
     assert_ne!(Proc::default().stat(main).unwrap().state, ProcState::Stopped);
     freezer.thaw(&stage.proc).unwrap();
     stage.says(child, child, 'S');
+    // A parent of such a process waits, too.
+    let above = stage.start();
+    stage.gives_birth(above, main);
+    catches(&stage, above);
+    freezer.freeze(&stage.tree(above), &stage.proc).unwrap();
+    freezer.thaw(&stage.proc).unwrap();
 
     let refused = Err(Refusal::CatchesContinue);
     stage.says(main, main, 'R');
