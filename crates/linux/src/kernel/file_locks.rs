@@ -27,6 +27,8 @@ pub(crate) struct FileLock {
     pub(crate) pid: Option<i32>,
     /// The device of the file, and its number there.
     pub(crate) file: (u64, u64),
+    /// The first byte of the file that is locked, and the last one; `None`: to the end.
+    pub(crate) range: (u64, Option<u64>),
     /// Whether the process waits for it.
     pub(crate) waits: bool,
 }
@@ -47,7 +49,8 @@ fn lock(line: &str) -> Option<FileLock> {
     let mut words = line.split_ascii_whitespace().peekable();
     let number = words.next()?.strip_suffix(':')?.parse().ok()?;
     let waits = words.next_if_eq(&WAITS).is_some();
-    let [_kind, _strictness, _access, pid, file] = std::array::from_fn(|_| words.next());
+    let [_kind, _strictness, _access, pid, file, first, last] =
+        std::array::from_fn(|_| words.next());
     let pid = Some(pid?.parse().ok()?).filter(|pid| *pid > 0);
     let [major, minor, inode] = {
         let mut parts = file?.split(':');
@@ -55,5 +58,6 @@ fn lock(line: &str) -> Option<FileLock> {
     };
     let hexadecimal = |number| u32::from_str_radix(number, 16).ok();
     let device = makedev(hexadecimal(major)?, hexadecimal(minor)?);
-    Some(FileLock { number, pid, file: (device, inode.parse().ok()?), waits })
+    let range = (first?.parse().ok()?, last?.parse().ok());
+    Some(FileLock { number, pid, file: (device, inode.parse().ok()?), range, waits })
 }

@@ -20,13 +20,15 @@ use crate::kernel::procfs::Proc;
 /// What marks the line of a lock that an open file has, in `/proc/PID/fdinfo/FD`.
 const LOCK: &str = "lock:";
 
+type Range = (u64, Option<u64>);
+
 /// The file locks for which a process waits.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct ContendedLocks {
     /// The files whose locks a process holds or waits for, by process, and whether it waits.
     of_process: BTreeMap<i32, BTreeMap<FileId, bool>>,
-    /// The files with a lock of which not all holders and waiters are known.
-    of_unknown: BTreeSet<FileId>,
+    /// The files with a lock of which not all holders and waiters are known, and what is locked.
+    of_unknown: BTreeMap<FileId, BTreeSet<Range>>,
 }
 
 impl ContendedLocks {
@@ -50,7 +52,10 @@ impl ContendedLocks {
                     let files = found.of_process.entry(pid).or_default();
                     *files.entry(file).or_default() |= lock.waits;
                 }
-                None => _ = found.of_unknown.insert(file),
+                None => {
+                    let ranges = found.of_unknown.entry(file).or_default();
+                    ranges.extend((!lock.waits).then_some(lock.range));
+                }
             }
         }
         found
@@ -79,15 +84,19 @@ impl ContendedLocks {
         let uses = named.flat_map(|fd| {
             let info = proc.folder(pid).join(format!("fdinfo/{}", fd.number));
             let info = files::read(&info).unwrap_or_default();
-            let mut uses: Vec<(FileId, bool)> = held(&info).map(|file| (file, false)).collect();
-            if awaited.contains(&fd.number) {
-                let inode = inode(&info);
-                let is_it = |file: &&FileId| Some(file.inode) == inode;
-                uses.extend(self.of_unknown.iter().find(is_it).map(|file| (*file, true)));
-            }
-            uses
+            let waits = awaited.contains(&fd.number).then(|| inode(&info)).flatten();
+            let is_held = |file, ranges: &BTreeSet<Range>| {
+                held(&info).any(|(held, range)| held == file && ranges.contains(&range))
+            };
+            let uses = self.of_unknown.iter().filter_map(move |(file, ranges)| {
+                match waits == Some(file.inode) {
+                    true => Some((*file, true)),
+                    false => is_held(*file, ranges).then_some((*file, false)),
+                }
+            });
+            uses.collect::<Vec<_>>()
         });
-        uses.filter(|(file, _)| self.of_unknown.contains(file)).collect()
+        uses.collect()
     }
 }
 
@@ -96,10 +105,10 @@ fn file_id(lock: &FileLock) -> FileId {
     FileId { device, inode }
 }
 
-/// The files of the locks in a file of `fdinfo`.
-fn held(info: &str) -> impl Iterator<Item = FileId> {
+/// The files of the locks in a file of `fdinfo`, and what is locked.
+fn held(info: &str) -> impl Iterator<Item = (FileId, Range)> {
     let locks = info.lines().filter_map(|line| line.strip_prefix(LOCK));
-    locks.flat_map(file_locks::listed).map(|lock| file_id(&lock))
+    locks.flat_map(file_locks::listed).map(|lock| (file_id(&lock), lock.range))
 }
 
 fn inode(info: &str) -> Option<u64> {
@@ -145,7 +154,7 @@ mod tests {
         let uses = [(20, file, false), (30, file, true), (31, file, true), (60, inherited, true)];
         let expected = ContendedLocks {
             of_process: uses.map(|(pid, file, waits)| (pid, [(file, waits)].into())).into(),
-            of_unknown: [nameless, inherited].into(),
+            of_unknown: [nameless, inherited].map(|file| (file, [(0, None)].into())).into(),
         };
         let found = ContendedLocks::among(&file_locks::listed(LIST), |pid| pid != ended);
         assert_eq!(found, expected);
