@@ -37,6 +37,7 @@ pub mod svg;
 mod testkit;
 mod trace;
 mod treatment;
+mod unpaused;
 mod variant;
 pub mod words;
 

@@ -26,7 +26,7 @@ use super::turns::ProgramTurns;
 use crate::disturbance;
 use crate::history::{Activity, History, Phase, PlannedQuantum, Sent, nanos};
 use crate::interference::Interference;
-use crate::{after, detached, molding, processes, silence, spent, spinning, words};
+use crate::{after, detached, molding, processes, silence, spent, spinning, unpaused, words};
 
 /// Where the time of a run went.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -471,6 +471,7 @@ fn in_words(
     lines.extend(molding::in_words(program));
     lines.extend(processes::in_words(program));
     lines.extend(spinning::in_words(program));
+    lines.extend(unpaused::in_words(run, program));
     lines.extend(slices::in_words(story, run, slot));
     lines.extend(thread_limits::in_words(&story.thread_limits));
     lines.extend(barrier_stats::in_words(program));

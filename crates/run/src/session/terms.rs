@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use cosched_core::engine::{Limits, Predecessor, ProgramSetup, Setup};
-use cosched_core::{GroupId, Nanos, Profile};
+use cosched_core::{GroupId, Nanos};
 use cosched_linux::control::run_cgroups::ByWeight;
 use cosched_policy::{OptionGroup, binds_by_weight};
 use cosched_results::result::{AfterResult, Backends, Context, NONE, ProgramContext, Terms};
@@ -111,27 +111,32 @@ impl Session {
         let options = options.filter(|_| request.kind.makes_gangs());
         let started =
             !self.description.is_simulated() && !matches!(request.origins, Origins::Running(_));
+        let risks = self.pause_risks(request);
         let environment = |spec: &ProgramSpec| self.started_with(spec, request);
-        let program = |(((spec, threads), profile), barrier): (
-            ((&ProgramSpec, &u16), &Profile),
-            &BarrierMode,
-        )| ProgramContext {
-            name: spec.name.clone(),
-            command: spec.command.clone(),
-            threads: *threads,
-            molded: profile.molded,
-            solo: profile.solo,
-            after: spec.after.iter().map(after).collect(),
-            terms: Some(Terms {
-                weight: spec.weight,
-                group: spec.group.clone(),
-                freezable: spec.freezable,
-                misses_per_kilo_instruction: profile.misses_per_kilo_instruction,
-                memory_gigabytes_per_second: profile.memory_gigabytes_per_second,
-            }),
-            environment: started.then(|| self.given(spec, request)),
-            barrier: started.then(|| barriers::result(*barrier, &environment(spec))).flatten(),
-            instead_of_progress: None,
+        let programs = &request.workload.programs;
+        let program = |slot: usize| {
+            let (spec, profile) = (&programs[slot], &request.profiles[slot]);
+            let is_kept = risks[slot].forbid_pauses();
+            ProgramContext {
+                name: spec.name.clone(),
+                command: spec.command.clone(),
+                threads: threads[slot],
+                molded: profile.molded,
+                solo: profile.solo,
+                after: spec.after.iter().map(after).collect(),
+                terms: Some(Terms {
+                    weight: spec.weight,
+                    group: spec.group.clone(),
+                    freezable: if is_kept { Some(false) } else { spec.freezable },
+                    misses_per_kilo_instruction: profile.misses_per_kilo_instruction,
+                    memory_gigabytes_per_second: profile.memory_gigabytes_per_second,
+                }),
+                environment: started.then(|| self.given(spec, request)),
+                barrier: started
+                    .then(|| barriers::result(modes[slot], &environment(spec)))
+                    .flatten(),
+                instead_of_progress: None,
+            }
         };
         Context {
             policy: request.kind.to_string(),
@@ -148,15 +153,7 @@ impl Session {
             simulation: None,
             backends,
             own_cpu_seconds,
-            programs: request
-                .workload
-                .programs
-                .iter()
-                .zip(threads)
-                .zip(request.profiles)
-                .zip(modes)
-                .map(program)
-                .collect(),
+            programs: (0..programs.len()).map(program).collect(),
         }
     }
 }
