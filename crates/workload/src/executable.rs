@@ -95,7 +95,7 @@ pub enum CommandProblem {
     Denied { file: PathBuf },
     #[error(
         "'{}' was not found in PATH; install it, or write its path (PATH is {}; this user may not \
-         look into {})",
+         enter {})",
         shown(command),
         shown_path(searched),
         shown_path(closed)

@@ -247,7 +247,7 @@ fn unreadable_commands_are_reported_as_denied_not_missing() {
         let tables = [tell_tale("threads = 1"), format!("[[program]]\n{keys}\n")];
         place.run(&tables, "--policy linux").ended()
     };
-    let expected = format!("this user may not look into {closed}");
+    let expected = format!("this user may not enter {closed}");
     refused(&place, in_path(&closed), &["'tool' was not found in PATH", &expected]);
     refused(&place, in_path("."), &["/tool: permission denied for this user"]);
     fs::set_permissions(place.path("closed"), Permissions::from_mode(0o700)).unwrap();

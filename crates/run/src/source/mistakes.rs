@@ -70,9 +70,13 @@ fn is_glued(word: &&String) -> bool {
     word.contains(SEPARATOR) && word.chars().any(|c| c != ':')
 }
 
-/// The words without those that are lines for a shell or another interpreter (`sh -c LINE`).
+/// What interpreters have before a line of a program: `sh -c LINE`, `perl -e LINE`.
+const BEFORE_LINES: [&str; 4] = ["-c", "-e", "-E", "--eval"];
+
+/// The words without those that are lines for an interpreter: a word with a blank was quoted.
 fn outside_of_lines(words: &[String]) -> impl Iterator<Item = &String> {
-    let is_line = |i: usize| i > 0 && words[i - 1].starts_with('-') && words[i - 1].ends_with('c');
+    let follows_option = |i: usize| i > 0 && BEFORE_LINES.contains(&words[i - 1].as_str());
+    let is_line = move |i: usize| follows_option(i) || words[i].contains(char::is_whitespace);
     words.iter().enumerate().filter(move |(i, _)| !is_line(*i)).map(|(_, word)| word)
 }
 
@@ -137,7 +141,7 @@ pub(super) fn check_separators(words: &[String], here: &Path) -> Result<(), Fail
         if further > 0 {
             return Err(Failure::Input(format!(
                 "command line: '{SEPARATOR}' separates programs, and '{}' is none; to pass both to \
-                 parallel, quote the command: `cosched run -- {}`",
+                 parallel, quote the command: `-- {}`",
                 commands[at + 1][0],
                 by_a_shell(&commands[at..=at + further].join(&SEPARATOR.to_owned()))
             )));
@@ -312,9 +316,13 @@ mod tests {
             let refusal = refused.unwrap_err().text().to_owned();
             assert!(refusal.ends_with(quoted), "{refusal}");
         }
-        let follows_it = ["sh", "-c", "parallel echo ::: a:::b 2"].map(str::to_owned);
-        assert!(check_separators(&follows_it, here).is_ok());
-        assert!(check_one_program("exec", &follows_it, here).is_ok());
+        for line in
+            [["sh", "-c", "parallel a:::b"], ["perl", "-e", "a:::b"], ["awk", "a:::b c", "d"]]
+        {
+            let line = line.map(str::to_owned);
+            assert!(check_separators(&line, here).is_ok());
+            assert!(check_one_program("exec", &line, here).is_ok());
+        }
         assert!(check_separators(&words("parallel x ::: true"), here).is_ok(), "two programs");
     }
 
