@@ -231,7 +231,6 @@ fn config(
         stderr: OutputTo::Inherit,
         // It is ours, whatever it has inherited.
         freezable_for_sure: true,
-        stops_itself: false,
         grouped_by_user: true,
         hook: None,
     };

@@ -19,9 +19,6 @@ use crate::workers::{Workers, pools_of_libraries, started_by_manager, started_wo
 const DEEPEST: usize = 8;
 /// The most scripts that are read for one program.
 const MOST_SCRIPTS: usize = 16;
-/// Commands that stop themselves when their child is stopped (measured: `script` and `su` of
-/// util-linux 2.38 stay stopped; `runuser` is the same code as `su`).
-const STOP_THEMSELVES: [&str; 3] = ["runuser", "script", "su"];
 /// The most commands of a script that are looked at.
 const MOST_COMMANDS: usize = 1000;
 
@@ -109,9 +106,6 @@ impl<'a> Search<'a> {
             }
             _ if name.starts_with("python") || name.starts_with("pypy") => self.python(rest),
             _ => {
-                if STOP_THEMSELVES.contains(&name) {
-                    self.sees_stops(SeesStops::StopsItself(name.to_owned()));
-                }
                 if let Some(behind) = started_by_manager(name, rest) {
                     self.command(behind);
                 }

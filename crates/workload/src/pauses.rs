@@ -39,8 +39,6 @@ pub enum SeesStops {
     JobControl,
     /// A script that asks for stopped children.
     Script(String),
-    /// A command that stops itself when its child is stopped. Nothing continues it.
-    StopsItself(String),
 }
 
 impl PauseRisks {

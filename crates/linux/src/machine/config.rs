@@ -78,8 +78,6 @@ pub struct Job {
     pub stderr: OutputTo,
     /// Whether the user has said that it may be frozen whatever it holds.
     pub freezable_for_sure: bool,
-    /// Whether it stops itself when a child of it is stopped, as `script` does.
-    pub stops_itself: bool,
     /// Whether the user has said which programs it belongs together with.
     pub grouped_by_user: bool,
     /// The library inside it, if it has one. Only programs below a shim get thread limits.

@@ -10,6 +10,8 @@ use crate::observe::dependencies;
 
 /// The most processes that are looked at before a freeze.
 const MOST_PROCESSES: usize = 32;
+/// Commands that stop themselves when their child is stopped; nothing continues them.
+const STOP_THEMSELVES: [&str; 3] = ["runuser", "script", "su"];
 /// A program that could not be frozen again and again for so long, since it catches SIGCONT, is
 /// left running for good. Supervisors such as `mpirun` catch it before they have started others.
 const LONG: Nanos = Nanos::from_secs(2);
@@ -30,10 +32,6 @@ impl Linux {
         if self.job(live.id).freezable_for_sure {
             return None;
         }
-        if live.freezer.needs_processes() && self.job(live.id).stops_itself {
-            self.forbid_freezing(live.id, Refusal::WaitsForStops);
-            return Some(Refusal::WaitsForStops);
-        }
         if live.not_frozen.is_some_and(|(first, last)| last.since(first) >= LONG) {
             self.forbid_freezing(live.id, Refusal::CatchesContinue);
             return Some(Refusal::CatchesContinue);
@@ -41,8 +39,10 @@ impl Linux {
         let (stats, proc) = (live.tree.stats(&self.proc), &self.proc);
         let parents: BTreeSet<i32> = stats.iter().map(|stat| stat.ppid).collect();
         let sees_stops = |pid| {
-            let is_parent = live.freezer.needs_processes() && parents.contains(&pid);
-            is_parent && dependencies::waits_for_stops(proc, pid)
+            let stops_itself =
+                || proc.name(pid).is_ok_and(|name| STOP_THEMSELVES.contains(&name.as_str()));
+            let waits = || parents.contains(&pid) && dependencies::waits_for_stops(proc, pid);
+            live.freezer.needs_processes() && (stops_itself() || waits())
         };
         let why = stats.iter().take(MOST_PROCESSES).find_map(|stat| match stat.pid {
             pid if dependencies::waits_for_events(proc, pid) => Some(Refusal::WaitsForEvents),

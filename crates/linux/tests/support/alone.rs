@@ -21,7 +21,6 @@ pub(crate) fn job(order: LaunchOrder) -> Job {
         stdout: OutputTo::Stderr,
         stderr: OutputTo::Inherit,
         freezable_for_sure: true,
-        stops_itself: false,
         grouped_by_user: true,
         hook: None,
     }

@@ -25,7 +25,7 @@ use cosched_linux::process::launch::{LaunchOrder, LineLabels, OutputTo};
 use cosched_linux::safety::undo;
 use cosched_policy::{Kind, Learns, Turns, binds_by_weight};
 use cosched_results::result::{Backends, NONE, RunResult};
-use cosched_workload::{BarrierMode, OPENMP, ProgramSpec, SeesStops};
+use cosched_workload::{BarrierMode, OPENMP, ProgramSpec};
 
 use super::by_weight::unused_by_weight;
 use super::here::{Planned, Session, THIS};
@@ -357,7 +357,6 @@ impl Session {
                 stdout: OutputTo::Inherit,
                 stderr: OutputTo::Inherit,
                 freezable_for_sure: false,
-                stops_itself: false,
                 grouped_by_user: true,
                 hook: None,
             });
@@ -394,8 +393,6 @@ impl Session {
             ..LaunchOrder::default()
         };
         let file = |end: &str| request.output(spec, end);
-        let risks = spec.pause_risks(&self.environment, true);
-        let stops_itself = matches!(risks.sees_stops, Some(SeesStops::StopsItself(_)));
         let output = |path: Option<_>, otherwise| match path {
             Some(path) => OutputTo::File { path, append: false },
             None => otherwise,
@@ -407,7 +404,6 @@ impl Session {
             stdout: output(file("stdout"), taken),
             stderr: output(file("stderr"), OutputTo::Inherit),
             freezable_for_sure: spec.freezable == Some(true),
-            stops_itself,
             grouped_by_user: spec.group.is_some(),
             hook,
         })

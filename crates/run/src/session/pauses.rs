@@ -256,8 +256,6 @@ fn stops(ProgramFacts { risks, pauses, .. }: &ProgramFacts<'_>) -> Option<String
         SeesStops::Script(script) => {
             format!("{script} asks for stopped children (WUNTRACED), and pauses stop them")
         }
-        // It is left running.
-        SeesStops::StopsItself(_) => return None,
     };
     Some(format!(
         "can see that it is paused, since programs are paused by signals: {what}. Remedy: \

@@ -134,8 +134,6 @@ fn shells_with_job_control_see_stopped_children() {
     ] {
         assert_eq!(found(command).sees_stops, Some(SeesStops::JobControl), "{command:?}");
     }
-    let su = Some(SeesStops::StopsItself("su".to_owned()));
-    assert_eq!(found(&["nice", "su", "-c", "a"]).sees_stops, su);
     for command in
         [&["bash", "-c", "a | b"][..], &["sh", "-ec", "a"], &["sh", "-c", "set +o monitor"]]
     {
