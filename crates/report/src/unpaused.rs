@@ -1,12 +1,11 @@
 //! Programs that were never paused, while others could be.
 
-use cosched_results::result::{ProgramResult, RunResult};
+use cosched_results::result::{NONE, ProgramResult, RunResult};
 
 pub(crate) fn in_words(run: &RunResult, program: &ProgramResult) -> Option<String> {
     const TEXT: &str = "It was never paused: `freezable = false`, an interactive shell or \
                         WATCHDOG_USEC in its environment forbids that.";
-    // By weight, no program is paused.
-    let pauses = run.programs.iter().all(|program| program.turns.is_empty());
+    let pauses = run.backends.freezing != NONE;
     let is_forbidden = program.terms.as_ref().is_some_and(|terms| terms.freezable == Some(false));
     (pauses && is_forbidden).then(|| TEXT.to_owned())
 }
@@ -31,5 +30,7 @@ mod tests {
             memory_gigabytes_per_second: None,
         });
         assert!(said(&run));
+        run.backends.freezing = NONE.to_owned();
+        assert!(!said(&run), "no program is paused");
     }
 }

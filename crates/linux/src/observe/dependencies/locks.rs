@@ -20,12 +20,13 @@ use crate::kernel::procfs::Proc;
 /// What marks the line of a lock that an open file has, in `/proc/PID/fdinfo/FD`.
 const LOCK: &str = "lock:";
 
+/// The first locked byte, and the last one; `None`: to the end.
 type Range = (u64, Option<u64>);
 
 /// The file locks for which a process waits.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct ContendedLocks {
-    /// The files whose locks a process holds or waits for, by process, and whether it waits.
+    /// The files with a lock that a process holds or waits for, by process, and whether it waits.
     of_process: BTreeMap<i32, BTreeMap<FileId, bool>>,
     /// The files with a lock of which not all holders and waiters are known, and what is locked.
     of_unknown: BTreeMap<FileId, BTreeSet<Range>>,
@@ -115,7 +116,8 @@ fn inode(info: &str) -> Option<u64> {
     info.lines().find_map(|line| line.strip_prefix("ino:"))?.trim().parse().ok()
 }
 
-/// The descriptor of the file whose description waits for a lock, in a line of `/proc/PID/syscall`.
+/// The descriptor with which a thread waits for a lock of the open file description, in a line of
+/// `/proc/PID/syscall`.
 fn awaited_file(call: &str) -> Option<i32> {
     let mut words = call.split_ascii_whitespace();
     let number: i64 = words.next()?.parse().ok()?;
