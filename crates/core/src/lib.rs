@@ -55,6 +55,6 @@ pub use speedup::Speedup;
 pub use spinning::{SpinLoop, SpinShare, Spinning};
 pub use time::{Nanos, parse_duration};
 pub use topology::{Cpu, Level, Topology};
-pub use treatment::{Chosen, SchedulingChange, Treatment};
+pub use treatment::{Chosen, SchedulingChange, Treatment, scaling_factor, to_nine_digits};
 pub use turn::Turn;
 pub use waits::Waits;

@@ -50,10 +50,23 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// 1 - max(miss ratio, lock contention): eq. 1 of the paper on faithful scheduling.
+    /// The [`scaling_factor`] that the slice was chosen for.
     pub fn scaling_factor(&self) -> f64 {
-        1.0 - self.lock_contention.max(self.miss_ratio.unwrap_or(0.0))
+        scaling_factor(self.lock_contention, self.miss_ratio)
     }
+}
+
+/// 1 - max(miss ratio, lock contention): eq. 1 of the paper on faithful scheduling. It has
+/// [nine digits](to_nine_digits): with `1.0 - 0.7`, which is above 0.3, a program would get the row
+/// of table I after its own.
+pub fn scaling_factor(lock_contention: f64, miss_ratio: Option<f64>) -> f64 {
+    to_nine_digits(1.0 - lock_contention.max(miss_ratio.unwrap_or(0.0)))
+}
+
+/// A figure without the errors of floating-point arithmetic, so that it may be compared with the
+/// edge of a range. Shares of times that are whole nanoseconds do not have more digits.
+pub fn to_nine_digits(figure: f64) -> f64 {
+    (figure * 1e9).round() / 1e9
 }
 
 impl Treatment {
@@ -128,8 +141,19 @@ mod tests {
         let chosen = |lock_contention, miss_ratio| {
             Chosen { slice: Nanos::ZERO, lock_contention, miss_ratio }.scaling_factor()
         };
-        assert!((chosen(0.84, Some(0.05)) - 0.16).abs() < 1e-12);
-        assert!((chosen(0.12, Some(0.5)) - 0.5).abs() < 1e-12);
-        assert!((chosen(0.12, None) - 0.88).abs() < 1e-12);
+        assert_eq!(chosen(0.84, Some(0.05)), 0.16);
+        assert_eq!(chosen(0.12, Some(0.5)), 0.5);
+        assert_eq!(chosen(0.12, None), 0.88);
+    }
+
+    /// `1.0 - 0.7` is 0.30000000000000004, and the mean of three times 0.1 is above 0.1, too.
+    #[test]
+    fn each_hundredth_is_exactly_itself() {
+        for hundredth in 0..=100 {
+            let [waits, factor] = [100 - hundredth, hundredth].map(|n| f64::from(n) / 100.0);
+            assert_eq!(scaling_factor(waits, None), factor);
+            assert_eq!(scaling_factor(0.0, Some(waits)), factor);
+            assert_eq!(to_nine_digits([factor; 3].iter().sum::<f64>() / 3.0), factor);
+        }
     }
 }

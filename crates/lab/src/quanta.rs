@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use cosched_core::engine::outcome::Ended;
-use cosched_core::{Actuator, Nanos};
+use cosched_core::{Actuator, Nanos, scaling_factor, to_nine_digits};
 use cosched_linux::kernel::sched_attr::default_slice;
 use cosched_policy::reasons::FaithfulReason;
 use cosched_policy::{Kind, Quanta};
@@ -163,7 +163,7 @@ fn run(
     let reasons = result.decisions.iter().flat_map(|made| &made.reasons);
     let factor = reasons.filter_map(|reason| reason.why.read()).find_map(|why| match why {
         FaithfulReason::Slice { lock_contention, miss_ratio, .. } => {
-            Some(1.0 - lock_contention.max(miss_ratio.unwrap_or(0.0)))
+            Some(scaling_factor(lock_contention, miss_ratio))
         }
         _ => None,
     });
@@ -175,7 +175,7 @@ fn run(
 /// program was ever measured.
 fn derive(programs: &[TrainingProgram], slices: &[Nanos], kernel: Nanos) -> Vec<Row> {
     let row_of = |program: &TrainingProgram| {
-        let factor = mean(&program.factors)?;
+        let factor = to_nine_digits(mean(&program.factors)?);
         // A row does not include its beginning, and 0 belongs to the first.
         Some((0..ROWS - 1).find(|row| factor <= end(*row)).unwrap_or(ROWS - 1))
     };
@@ -256,6 +256,9 @@ mod tests {
         let (of_low, of_high) = ((100, "measured"), (1, "measured"));
         assert_eq!(rows, [low, of_low, low, high, high, of_high, high, high, high, high]);
         assert_eq!(table(&[trained(0.3, [1.0, 0.5]), trained(0.31, [0.5, 1.0])])[2], of_low);
+        // The mean of three times 0.1 is above 0.1 in floating-point arithmetic.
+        let thrice = TrainingProgram { factors: vec![0.1; 3], ..trained(0.1, [1.0, 0.5]) };
+        assert_eq!(table(&[thrice])[..2], [of_low, low]);
         assert_eq!(table(&[TrainingProgram { factors: vec![], ..trained(0.5, [0.5; 2]) }]), []);
     }
 

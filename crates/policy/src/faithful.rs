@@ -45,6 +45,7 @@ use std::collections::BTreeMap;
 use cosched_core::{
     Actuator, Cause, Counts, Directive, Learned, Measure, Nanos, Output, Plan, Policy, ProgramId,
     ProgramState, Sample, SchedulingChange, Settings, TrialResult, UserCommand, World,
+    scaling_factor, to_nine_digits,
 };
 
 use crate::common::guard::{self, Act, Guard, Lengths};
@@ -164,8 +165,7 @@ impl Faithful {
         let Some(found) = IntervalShares::of(world, id) else { return };
         let factor = found.scaling_factor();
         let range = self.params.range;
-        let is_new =
-            before.is_none_or(|before| !(before - range..=before + range).contains(&factor));
+        let is_new = before.is_none_or(|before| to_nine_digits(factor - before).abs() > range);
         if !is_new {
             return;
         }
@@ -367,7 +367,7 @@ impl IntervalShares {
 
     /// Equation 1.
     fn scaling_factor(self) -> f64 {
-        1.0 - self.lock_contention.max(self.miss_ratio.unwrap_or(0.0))
+        scaling_factor(self.lock_contention, self.miss_ratio)
     }
 }
 

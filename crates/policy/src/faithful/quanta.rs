@@ -11,7 +11,7 @@
 
 mod file;
 
-use cosched_core::Nanos;
+use cosched_core::{Nanos, to_nine_digits};
 
 /// A table of slices.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,6 +77,7 @@ impl Quanta {
 
     /// The slice for a scaling factor from 0 to 1.
     pub fn slice(&self, factor: f64) -> Nanos {
+        let factor = to_nine_digits(factor);
         let row = self.rows.partition_point(|row| row.0 < factor);
         self.rows[row.min(self.rows.len() - 1)].1
     }
@@ -110,6 +111,21 @@ mod tests {
                 "{from} to {to}"
             );
         }
+    }
+
+    /// By what programs wait: 0.7 of the time makes `1.0 - 0.7`, which is above 0.3.
+    #[test]
+    fn each_printed_end_of_a_row_belongs_to_the_row() {
+        let table = Quanta::of_the_paper();
+        let slices = [250, 200, 150, 120, 100, 80, 50, 30, 20, 10];
+        for (tenth, slice) in (1..=10).zip(slices) {
+            let waits = f64::from(10 - tenth) / 10.0;
+            assert_eq!(table.slice(1.0 - waits), MS(slice), "up to {tenth} tenths");
+            assert_eq!(table.slice([0.1; 10][..tenth as usize].iter().sum()), MS(slice));
+        }
+        let file = "schema = 'cosched-quanta/1'\n[[row]]\nup_to = 0.3\nslice_milliseconds = 9\n\
+                    [[row]]\nup_to = 1\nslice_milliseconds = 3";
+        assert_eq!(Quanta::parse(file).map(|table| table.slice(1.0 - 0.7)), Ok(MS(9)));
     }
 
     #[test]

@@ -41,11 +41,11 @@ pub(super) fn interval(lab: &mut Lab<Faithful>, waits: &[f64], misses: Option<f6
         thread: thread.map(|slot| ThreadId { slot, generation: 0 }),
         from,
         to: from + SECOND,
-        on_cpu: Nanos((1e9 * (1.0 - wait)) as u64),
+        on_cpu: Nanos((1e9 * (1.0 - wait)).round() as u64),
         user_time: None,
         frozen: Nanos::ZERO,
         run_delay: Some(Nanos::ZERO),
-        lock_wait: Some(Nanos((1e9 * wait) as u64)),
+        lock_wait: Some(Nanos((1e9 * wait).round() as u64)),
         instructions: None,
         cycles: None,
         llc_references: misses.map(|_| 1_000_000),
@@ -151,6 +151,30 @@ fn each_program_gets_its_own_slice() {
     assert_eq!(lab.plan.directive(ProgramId::first(1)), None, "nothing is known of the other");
     lab.exit(0);
     assert!(lab.plan.programs.is_empty());
+}
+
+/// The paper's algorithm 1: "newScalingFactor > (oldScalingFactor + range)".
+#[test]
+fn a_move_by_exactly_the_range_is_no_new_phase() {
+    for before in [0.2, 0.3, 0.5, 0.7, 0.8] {
+        for moved in [before - RANGE, before + RANGE] {
+            let mut lab = prepared();
+            interval(&mut lab, &[before, before], None);
+            assert!(slice(&lab).is_some());
+            interval(&mut lab, &[moved, moved], None);
+            assert_eq!(slice(&lab), None, "{before} to {moved}");
+        }
+    }
+}
+
+/// Waits of 0.7 make a factor of 0.30: the row of 0.21 to 0.30.
+#[test]
+fn the_end_of_a_row_gets_the_slice_of_the_row() {
+    for (wait, expected) in [(0.9, 250), (0.8, 200), (0.7, 150), (0.4, 80), (0.3, 50), (0.1, 20)] {
+        let mut lab = prepared();
+        interval(&mut lab, &[wait, wait], None);
+        assert_eq!(slice(&lab), Some(expected), "waits {wait} of the time");
+    }
 }
 
 /// A lab with a program with misses known from solo runs.

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use cosched_core::{Actuator, Why};
+use cosched_core::{Actuator, Why, scaling_factor};
 use cosched_policy::NOTHING_TO_WIN;
 use cosched_policy::reasons::FaithfulReason;
 use cosched_results::result::RunResult;
@@ -114,9 +114,7 @@ pub fn why_unset(result: &RunResult, slot: usize) -> Option<&'static str> {
     if !treatment::is_original(result, slot) {
         return None;
     }
-    let factor = |choice: &SliceChoice| {
-        1.0 - choice.lock_contention.max(choice.miss_ratio.unwrap_or_default())
-    };
+    let factor = |choice: &SliceChoice| scaling_factor(choice.lock_contention, choice.miss_ratio);
     let hardly_waits = choices(result, slot).iter().all(|choice| factor(choice) > NOTHING_TO_WIN);
     let spins = spinning::noteworthy(&result.programs[slot]).is_some();
     Some(match recalled(result, slot) {
