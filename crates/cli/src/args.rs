@@ -126,7 +126,7 @@ pub(crate) struct MeasureArgs {
     pub(crate) interval: Option<Duration>,
     /// What may be changed for a program's threads: none, slice, batch, batch-slice, round-robin
     /// (real-time: it goes before all other programs on the machine) (faithful) [default:
-    /// batch,batch-slice; slice with --no-guard]
+    /// batch,batch-slice; batch-slice with --no-guard]
     #[arg(long, value_name = "LIST", value_delimiter = ',',
           value_parser = choices::listed(Actuator::ALL, Actuator::name))]
     pub(crate) actuators: Option<Vec<Actuator>>,

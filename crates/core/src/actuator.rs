@@ -58,13 +58,14 @@ impl Actuator {
     }
 
     /// The settings that the machine needs. `usual` is the class that a simulated kernel has for
-    /// such threads, if it does not have Linux' classes.
+    /// threads with slices, if it does not have Linux' classes: Solaris' class of fixed priorities,
+    /// in which no thread preempts another of its priority.
     pub fn settings(self, slice: Nanos, usual: Option<Class>) -> Settings {
         let (class, slice) = match self {
             Actuator::None => return Settings::default(),
             Actuator::Slice => (usual, Some(slice)),
             Actuator::Batch => (Some(Class::Batch), None),
-            Actuator::BatchSlice => (Some(Class::Batch), Some(slice)),
+            Actuator::BatchSlice => (usual.or(Some(Class::Batch)), Some(slice)),
             Actuator::RoundRobin => (Some(Class::RoundRobin(1)), None),
         };
         Settings { class, slice, ..Settings::default() }
@@ -112,6 +113,9 @@ mod tests {
         assert_eq!(asked(Actuator::Batch), (Some(Class::Batch), None));
         assert_eq!(asked(Actuator::BatchSlice), (Some(Class::Batch), Some(slice)));
         let fixed = Some(Class::FixedPriority(0));
-        assert_eq!(Actuator::Slice.settings(slice, fixed).class, fixed);
+        for with_slice in [Actuator::Slice, Actuator::BatchSlice] {
+            let settings = with_slice.settings(slice, fixed);
+            assert_eq!((settings.class, settings.slice), (fixed, Some(slice)));
+        }
     }
 }

@@ -302,6 +302,24 @@ fn waiting_for_input_and_output_gives_no_long_slice() {
     let mut at_locks = prepared();
     interval(&mut at_locks, &[0.75, 0.75], None);
     assert_eq!(slice(&at_locks), Some(150));
+/// The paper has both: equal priorities without preemption among siblings, and the quantum.
+#[test]
+fn the_papers_policy_is_the_whole_of_it() {
+    let mut lab = prepared();
+    interval(&mut lab, &[0.84, 0.84], None);
+    let slice = Some(Nanos::from_millis(200));
+    let whole = Settings { class: Some(Class::Batch), slice, ..Settings::default() };
+    assert_eq!(lab.plan.directive(A), Some(&Directive::Run(whole)));
+    // Solaris has a class for it, as in the paper.
+    let class = Some(Class::FixedPriority(0));
+    let options = FaithfulOptions { class, ..FaithfulOptions::of_the_paper() };
+    let mut lab = Lab::new(Faithful::new(options, &AllParams::default()), 4, vec![program(0, 4)]);
+    born(&mut lab, 2);
+    (0..2).for_each(|_| interval(&mut lab, &[0.84, 0.84], None));
+    let fixed = Settings { class, ..whole };
+    assert_eq!(lab.plan.directive(A), Some(&Directive::Run(fixed)));
+}
+
     // The thread sleeps as long, but not for a lock.
     let mut at_a_disk = prepared();
     at_a_disk.scene.samples = at_locks.scene.samples.clone();
