@@ -22,6 +22,8 @@ pub enum Measure {
     LockShares,
     /// Hardware counters: instructions, cycles, last-level cache references and misses.
     Counters,
+    /// Misses of the last-level cache, per thread.
+    ThreadMisses,
     /// Samples of the instruction pointer.
     InstructionPointers,
     /// The program's own progress ticks.

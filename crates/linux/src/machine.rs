@@ -62,6 +62,7 @@ use crate::kernel::open_files::Raised;
 use crate::kernel::poll::{Poll, Ready};
 use crate::kernel::procfs::Proc;
 use crate::kernel::signals::{INTERRUPTIONS, interruption};
+use crate::observe::counters::Events;
 use crate::process::launch::{Launched, Launcher};
 use crate::process::tree::{Process, Tree};
 use crate::safety::refuge;
@@ -195,7 +196,7 @@ impl Linux {
             launcher: Launcher::new(&config.executable, proc.clone()),
             punctual: Punctual::begin(),
             inspector: Inspector::new(inspect::handed_out(&proc)?, config.jobs.len()),
-            observer: Observer::new(proc.clone()),
+            observer: Observer::new(proc.clone(), config.count.unwrap_or(Events::HARDWARE)),
             spin_watch,
             states,
             orphanage,

@@ -99,6 +99,41 @@ fn a_running_program_is_counted_from_the_request() {
     machine.close().unwrap();
 }
 
+/// A shell that computes uses most of the CPU time. One that reads long texts uses most pages.
+#[test]
+fn each_thread_of_a_program_has_its_own_count() {
+    if let Err(lack) = counters::check(SOFTWARE) {
+        eprintln!("skipped: {lack}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let text = "while :; do :; done & while :; do x=$(printf %2000000s); done & wait";
+    let mut machine = machine(folder.path(), Origin::Started, text, Some(SOFTWARE));
+    let period = Nanos::from_millis(100);
+    let observe = [Measure::Threads, Measure::CpuTime, Measure::ThreadMisses]
+        .map(|measure| Observe { program: Some(PROGRAM), measure, period });
+    machine.submit(&observe.map(Step::Observe)).unwrap();
+    machine.submit(&[Step::Start(PROGRAM, Settings::default())]).unwrap();
+    let mut arena = Arena::default();
+    let mut events = Vec::new();
+    let told = (0..300).any(|_| {
+        let soon = machine.now() + Nanos::from_millis(200);
+        machine.wait(soon, &mut events).unwrap();
+        machine.read(&observe, &mut arena).unwrap();
+        let of_threads = arena.samples.iter().filter(|sample| sample.thread.is_some());
+        let known: Vec<_> = of_threads.filter(|sample| sample.llc_misses.is_some()).collect();
+        let busiest = known.iter().max_by_key(|sample| sample.on_cpu);
+        let misses = known.iter().filter_map(|sample| sample.llc_misses).max();
+        let (Some(busiest), Some(most)) = (busiest, misses) else { return false };
+        busiest.on_cpu > Nanos::from_millis(50)
+            && most > 200
+            && busiest.llc_misses.is_some_and(|own| own < most / 20)
+    });
+    machine.submit(&[Step::Signal(PROGRAM, cosched_core::Signal::Kill)]).unwrap();
+    machine.close().unwrap();
+    assert!(told, "{:?}", arena.samples);
+}
+
 #[test]
 fn nothing_is_counted_without_a_request() {
     assert_eq!(counts(":", None), Counts::default());

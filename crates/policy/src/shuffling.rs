@@ -25,7 +25,8 @@
 //!   binding them gains nothing;
 //! - *hysteresis*: groups are replaced only by groups with threads that are nearer to each other by
 //!   more than a given share of their time. Until then, a thread that comes later goes to the
-//!   socket with most room;
+//!   socket with most room. With `--no-guard` there is none unless the user sets one: as in the
+//!   slides, the groups of each interval replace those of the interval before;
 //! - *several programs* are shuffled one by one, since they share no locks;
 //! - threads that another process has bound are left alone, and count where they are;
 //! - threads that miss the last-level cache often are [held](pages) where their pages lie (not with
@@ -165,11 +166,9 @@ impl Shuffling {
         let (Some(tracked), Some(program)) = (self.programs.get_mut(&id), world.program(id)) else {
             return;
         };
-        let own = world.samples.iter().filter(|sample| sample.program == id);
-        let whole = own.clone().find(|sample| sample.thread.is_none());
-        for sample in own {
+        for sample in world.samples.iter().filter(|sample| sample.program == id) {
             if let Some(thread) = sample.thread {
-                tracked.totals.entry(thread).or_default().add(sample, whole);
+                tracked.totals.entry(thread).or_default().add(sample);
             }
         }
         // A new thread is where the kernel or its parent has put it.

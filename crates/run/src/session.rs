@@ -13,6 +13,7 @@ mod learned;
 mod live;
 mod load;
 mod making;
+mod misses;
 mod molding;
 mod pauses;
 mod request;

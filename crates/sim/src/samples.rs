@@ -115,7 +115,9 @@ impl SimulatedWorld {
             cycles: requested(Measure::Counters)
                 .then_some((used.ran as f64 * self.hardware.gigahertz) as u64),
             llc_references: requested(Measure::Counters).then_some(used.references as u64),
-            llc_misses: requested(Measure::Counters).then_some(used.misses as u64),
+            llc_misses: (requested(Measure::Counters)
+                || (thread.is_some() && requested(Measure::ThreadMisses)))
+            .then_some(used.misses as u64),
             memory_bytes: requested(Measure::Counters).then_some((used.misses * LINE) as u64),
             progress: progress.filter(|_| thread.is_none()),
             alone: alone.filter(|_| thread.is_none()),

@@ -23,7 +23,7 @@ pub(crate) struct ShuffleArgs {
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true, value_parser = share)]
     pub(crate) threshold: Option<f64>,
     /// Move threads again only if the threads of a group become more alike by this share of their
-    /// time: 0 to 1 (shuffling) [default: 0.02]
+    /// time: 0 to 1 (shuffling) [default: 0.02; with --no-guard new groups at each interval]
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true, value_parser = share)]
     pub(crate) hysteresis: Option<f64>,
     /// What threads are sorted by: lock (the lock, if it is known, then the time at it), lock-time

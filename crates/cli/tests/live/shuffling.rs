@@ -4,6 +4,7 @@
 use cosched_core::CpuSet;
 use cosched_linux::kernel::affinity;
 use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::observe::counters::{self, Events};
 use rustix::process::Signal;
 
 use super::support::{Cosched, Locker, Place, eventually, skip};
@@ -145,6 +146,23 @@ fn a_thread_bound_by_others_is_left_alone() {
     cosched.ended().with(130);
     assert_eq!(affinity::get(main), Ok(groups.each[1]));
     locker.stop(&place);
+}
+
+/// Misses of single threads need counters, which most virtual machines do not have.
+#[test]
+fn sorting_by_misses_is_refused_where_none_can_be_counted() {
+    let Some(groups) = Groups::here() else { return };
+    let place = Place::new();
+    let words = groups.words();
+    let start = ["exec", "--policy", "shuffling", "--groups", &words, "--sort-by", "misses"];
+    let ended = place.cosched(&[&start[..], &["--", "touch", "started"]].concat()).ended();
+    if counters::check(Events::HARDWARE).is_ok() {
+        ended.with(0);
+        assert!(place.path("started").exists());
+        return;
+    }
+    ended.with(2).saying(&["--sort-by misses", "of each thread", "--sort-by lock"]);
+    assert!(!place.path("started").exists());
 }
 
 #[test]

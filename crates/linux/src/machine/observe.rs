@@ -26,7 +26,7 @@ use crate::kernel::clock::Clock;
 use crate::kernel::files::{FileError, unless_gone};
 use crate::kernel::procfs::Proc;
 use crate::machine::MachineError;
-use crate::observe::counters::Readings;
+use crate::observe::counters::{Events, Readings, ThreadMisses};
 use crate::observe::cpu_clocks::CpuClocks;
 use crate::observe::monitor::ThreadUse;
 use crate::observe::monitor::interval::Intervals;
@@ -49,6 +49,8 @@ pub(super) struct Observer {
     programs: BTreeMap<ProgramId, Observed>,
     reading: Vec<ThreadUse>,
     names: ThreadIds,
+    /// The counters of single threads, where they are requested.
+    misses: ThreadMisses,
     /// How many threads could not be observed, as far as that was reported.
     lost: u64,
     /// Whether the user knows that the positions of programs in their code cannot be seen.
@@ -61,6 +63,8 @@ pub(super) enum Unseen {
     Waits(ProgramId),
     /// A number of threads of any programs.
     Threads(u64),
+    /// The cache misses of some threads of this program.
+    Misses(ProgramId),
 }
 
 #[derive(Debug, Default)]
@@ -88,8 +92,9 @@ struct Observed {
 }
 
 impl Observer {
-    pub(super) fn new(proc: Proc) -> Observer {
-        Observer { proc, ..Observer::default() }
+    /// Counts these events of single threads.
+    pub(super) fn new(proc: Proc, events: Events) -> Observer {
+        Observer { proc, misses: ThreadMisses::of(events), ..Observer::default() }
     }
 
     pub(super) fn is_requested(&self, id: ProgramId, measure: Measure) -> bool {
@@ -141,7 +146,10 @@ impl Observer {
     pub(super) fn forget(&mut self, id: ProgramId) {
         self.requested.remove(&id);
         if let Some(program) = self.programs.remove(&id) {
-            program.intervals.known().chain(&program.ended).for_each(|t| self.names.forget(t));
+            for thread in program.intervals.known().chain(&program.ended) {
+                self.names.forget(thread);
+                self.misses.forget(thread.thread);
+            }
             if let MonitorState::Open(monitor) = &mut self.source {
                 monitor.forget(program.number);
             }

@@ -27,6 +27,7 @@
 //! permission, for events that this processor does not have. [`check`] says which.
 
 mod event;
+mod of_threads;
 #[cfg(test)]
 mod tests;
 
@@ -37,6 +38,7 @@ use cosched_core::{Counts, Quality};
 pub use event::CounterEvent;
 use event::{Counter, CounterReading};
 pub(crate) use event::{Sampling, can_sample, sample_below, sample_thread};
+pub(crate) use of_threads::ThreadMisses;
 
 use crate::kernel::remedy::{ALLOW_EVENTS, as_typed};
 use crate::process::tree::Process;

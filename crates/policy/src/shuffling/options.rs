@@ -14,8 +14,9 @@ pub struct ShufflingOptions {
     /// Above this mean share of their time at locks threads are shuffled; 0 to 1.
     pub threshold: f64,
     /// By how much of their time the threads of a group have to be nearer to each other for new
-    /// groups to be made; 0 to 1.
-    pub hysteresis: f64,
+    /// groups to be made; 0 to 1. `None`: with the guard, the default; without it, new groups are
+    /// made at each interval, as in the slides.
+    pub hysteresis: Option<f64>,
     /// What counts as a socket.
     pub sockets: Sockets,
     /// What threads are sorted by.
@@ -31,7 +32,7 @@ impl Default for ShufflingOptions {
         ShufflingOptions {
             interval: INTERVAL,
             threshold: THRESHOLD,
-            hysteresis: HYSTERESIS,
+            hysteresis: None,
             sockets: Sockets::Widest,
             sort: SortBy::Lock,
             guard: true,
@@ -51,9 +52,21 @@ impl ShufflingOptions {
     /// be counted.
     pub(super) fn measures(&self) -> Vec<Measure> {
         let locks = (self.sort == SortBy::Lock).then_some(Measure::LockShares);
-        let counters = (self.guard || self.sort == SortBy::Misses).then_some(Measure::Counters);
+        let counters = self.guard.then_some(Measure::Counters);
+        let misses = (self.needs_misses() || self.weighs_pages()).then_some(Measure::ThreadMisses);
         let always = [Measure::Threads, Measure::LockWait, Measure::CpuTime];
-        always.into_iter().chain(locks).chain(counters).collect()
+        always.into_iter().chain(locks).chain(counters).chain(misses).collect()
+    }
+
+    /// By how much of their time threads have to be nearer to each other in new groups; `None`: new
+    /// groups need not be better.
+    pub(super) fn hysteresis(&self) -> Option<f64> {
+        self.hysteresis.or(self.guard.then_some(HYSTERESIS))
+    }
+
+    /// Whether threads cannot be sorted without the misses of each.
+    pub fn needs_misses(&self) -> bool {
+        self.sort == SortBy::Misses
     }
 }
 

@@ -14,8 +14,8 @@
 //!
 //! *Where pages lie* is where a thread was when it was first seen, before it was moved. Pages are
 //! assumed to stay there. Where the kernel moves them after the thread (NUMA balancing), the thread
-//! is held longer than necessary. Between sockets of one memory node nothing is lost. Where misses
-//! cannot be counted, no thread is held.
+//! is held longer than necessary. Between sockets of one memory node nothing is lost. A thread
+//! with misses that cannot be counted is not held.
 //!
 //! Ours: the slides move threads without regard to their misses.
 

@@ -17,20 +17,21 @@ pub(super) struct ThreadTotals {
     lived: Nanos,
     waited: Nanos,
     misses: u64,
+    /// The part of its life in which its misses were counted.
+    counted: Nanos,
     ran: bool,
 }
 
 impl ThreadTotals {
-    /// Adds a thread's sample, and that of its program: where only the program has misses, they are
-    /// divided among its threads by CPU time.
-    pub(super) fn add(&mut self, sample: &Sample, whole: Option<&Sample>) {
-        self.lived += (sample.to - sample.from).since(sample.frozen);
+    /// Adds a sample of the thread.
+    pub(super) fn add(&mut self, sample: &Sample) {
+        let lived = (sample.to - sample.from).since(sample.frozen);
+        self.lived += lived;
         self.waited += sample.lock_wait.unwrap_or_default();
-        let part = |whole: &Sample| {
-            let part = sample.on_cpu.as_secs_f64() / whole.on_cpu.as_secs_f64();
-            Some((whole.llc_misses? as f64 * part.min(1.0)) as u64)
-        };
-        self.misses += sample.llc_misses.or_else(|| whole.and_then(part)).unwrap_or_default();
+        if let Some(misses) = sample.llc_misses {
+            self.misses += misses;
+            self.counted += lived;
+        }
         self.ran |=
             sample.on_cpu > Nanos::ZERO || sample.run_delay.unwrap_or_default() > Nanos::ZERO;
     }
@@ -38,6 +39,13 @@ impl ThreadTotals {
     /// The share of its time at locks.
     fn lock_time(&self) -> f64 {
         (self.waited.as_secs_f64() / self.lived.as_secs_f64()).min(1.0)
+    }
+
+    /// Its misses per second. `None`: they were counted for less than half of its life. What a
+    /// program's threads miss together says nothing of a single one.
+    fn misses_per_second(&self) -> Option<f64> {
+        let is_known = self.counted > Nanos::ZERO && self.counted.0 >= self.lived.0 / 2;
+        is_known.then(|| self.misses as f64 / self.counted.as_secs_f64())
     }
 }
 
@@ -113,11 +121,12 @@ impl ShufflingRound<'_> {
         let apart = |on: &[usize]| spread(&contenders, on, self.sockets.len());
         let (before, after) = (apart(&on), apart(&to));
         let mut homes = homes.clone();
-        if !homes.is_empty() && !self.is_better(&contenders, before - after) {
+        let moved = contenders.iter().zip(&to).filter(|(one, to)| one.socket != **to).count();
+        let is_better = moved > 0 && self.is_better(&contenders, before - after);
+        if !homes.is_empty() && !is_better {
             self.house_newcomers(&contenders, &cpus, &stay, &mut homes);
             return Some(IntervalResult::Good(homes));
         }
-        let moved = contenders.iter().zip(&to).filter(|(one, to)| one.socket != **to).count();
         homes.extend(contenders.iter().map(|one| one.id).zip(to));
         let shuffle = Shuffle {
             threads: contenders.len() as u16,
@@ -138,17 +147,17 @@ impl ShufflingRound<'_> {
             if thread.mask_owner != MaskOwner::Cosched || !totals.ran || totals.lived < half {
                 return None;
             }
+            let misses = totals.misses_per_second();
             let value = match self.options.sort {
-                SortBy::Misses => totals.misses as f64 / totals.lived.as_secs_f64(),
+                SortBy::Misses => misses?,
                 SortBy::Lock | SortBy::LockTime | SortBy::Birth => totals.lock_time(),
             };
             let socket =
                 homes.get(&thread.id).copied().unwrap_or_else(|| socket_of(thread, self.sockets));
             let lock = main_lock(thread.id, world).filter(|_| self.options.sort == SortBy::Lock);
             let pages = self.pages.get(&thread.id).copied().unwrap_or(socket);
-            let misses = totals.misses as f64 / totals.lived.as_secs_f64();
-            let weighs_pages = self.options.weighs_pages();
-            let loss = if weighs_pages { loss(misses, self.params.farther) } else { 0.0 };
+            let weighed = misses.filter(|_| self.options.weighs_pages());
+            let loss = loss(weighed.unwrap_or(0.0), self.params.farther);
             Some(Contender { id: thread.id, lock, value, socket, pages, loss })
         };
         self.threads.iter().filter_map(contender).collect()
@@ -171,14 +180,17 @@ impl ShufflingRound<'_> {
 
     /// Whether threads come nearer to each other by enough to be moved.
     fn is_better(&self, contenders: &[Contender], nearer: f64) -> bool {
+        let Some(hysteresis) = self.options.hysteresis() else {
+            return self.options.sort != SortBy::Birth;
+        };
         match self.options.sort {
-            SortBy::Lock | SortBy::LockTime => nearer > self.options.hysteresis,
+            SortBy::Lock | SortBy::LockTime => nearer > hysteresis,
             // Misses are evened out, so the misses of a socket's threads differ more. Enough is a
             // part of the mean.
             SortBy::Misses => {
                 let mean =
                     contenders.iter().map(|one| one.value).sum::<f64>() / contenders.len() as f64;
-                -nearer > self.options.hysteresis * mean
+                -nearer > hysteresis * mean
             }
             SortBy::Birth => false,
         }

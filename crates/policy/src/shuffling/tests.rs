@@ -22,10 +22,15 @@ pub(super) fn sample(slot: u32, wait: f64, from: Nanos, to: Nanos) -> Sample {
         thread: Some(id(slot)),
         on_cpu: Nanos((length * (1.0 - wait)) as u64),
         lock_wait: Some(Nanos((length * wait) as u64)),
-        llc_misses: Some(u64::from(slot) * 1000),
+        llc_misses: counted(slot),
         quality: Quality::Exact,
         ..Sample::empty(A, from, to)
     }
+}
+
+/// Thousands of misses, by the number of the thread.
+fn counted(slot: u32) -> Option<u64> {
+    Some(u64::from(slot) * 1000)
 }
 
 /// As in the slides: without the guard.
@@ -37,6 +42,8 @@ fn pure() -> ShufflingOptions {
 pub(super) struct Stage {
     pub(super) lab: Lab<Shuffling>,
     threads: u32,
+    /// The counted misses of each thread.
+    misses: fn(u32) -> Option<u64>,
 }
 
 impl Stage {
@@ -50,7 +57,8 @@ impl Stage {
             named => named,
         };
         let policy = Shuffling::new(ShufflingOptions { sockets, ..options }, &AllParams::default());
-        let mut stage = Stage { lab: Lab::new(policy, 4, vec![program(0, 4)]), threads: 0 };
+        let (lab, misses) = (Lab::new(policy, 4, vec![program(0, 4)]), counted as _);
+        let mut stage = Stage { lab, threads: 0, misses };
         stage.born(threads);
         stage
     }
@@ -85,8 +93,12 @@ impl Stage {
     fn interval_of(&mut self, waits: &[(u32, f64)], length: Nanos) {
         let from = self.lab.scene.now;
         self.lab.pass(length);
-        let sample = |(slot, wait): &(u32, f64)| sample(*slot, *wait, from, from + length);
-        self.lab.scene.samples = waits.iter().map(sample).collect();
+        let sample = |(slot, wait): &(u32, f64)| Sample {
+            llc_misses: (self.misses)(*slot),
+            ..sample(*slot, *wait, from, from + length)
+        };
+        let whole = Sample { llc_misses: Some(1 << 20), ..Sample::empty(A, from, from + length) };
+        self.lab.scene.samples = [whole].into_iter().chain(waits.iter().map(sample)).collect();
         self.lab.tell(&[Cause::Sampled(A)]);
     }
 
@@ -163,6 +175,30 @@ fn only_threads_that_move_are_set() {
     assert_eq!(stage.moves(), expected(&[(1, "2-3"), (2, "0-1")]));
 }
 
+/// The slides' loop: "sort threads according to lock times and divide them into S groups" at each
+/// interval. Here the threads of a socket come nearer by 0.01 of their time: from 0.02 around the
+/// mean of their socket to 0.01.
+#[test]
+fn without_the_guard_each_interval_makes_new_groups() {
+    let waits = [[0.50, 0.48, 0.46, 0.44], [0.50, 0.46, 0.48, 0.44]];
+    let swapped = [expected(&[(1, "0-1"), (2, "2-3")]), expected(&[(1, "2-3"), (2, "0-1")])];
+    let mut stage = Stage::new(4);
+    stage.interval(&waits[0]);
+    assert_eq!(stage.moves().len(), 4, "at first every thread is bound");
+    for interval in 1..5 {
+        stage.interval(&waits[interval % 2]);
+        assert_eq!(stage.moves(), swapped[interval % 2], "interval {interval}");
+        assert!(matches!(stage.why(), Some(ShufflingReason::Shuffled { moved: 2, .. })));
+    }
+    stage.interval(&waits[0]);
+    assert_eq!((stage.moves(), stage.why()), (vec![], None), "these are the present groups");
+    let hysteresis = Some(params::HYSTERESIS);
+    let mut stage = Stage::with(4, ShufflingOptions { hysteresis, ..pure() });
+    waits.iter().for_each(|waits| stage.interval(waits));
+    assert_eq!(stage.moves(), [], "a hysteresis that the user sets holds");
+    assert_eq!(ShufflingOptions::default().hysteresis(), hysteresis, "the guard has it");
+}
+
 /// Without contention no thread moves, and after a while, no thread stays bound.
 #[test]
 fn without_contention_no_thread_moves() {
@@ -209,7 +245,8 @@ fn threads_that_did_not_run_or_came_late_are_not_sampled() {
 /// A thread that comes later goes where there is room, and a thread that ends is forgotten.
 #[test]
 fn a_later_thread_goes_where_there_is_room() {
-    let mut stage = Stage::new(4);
+    let hysteresis = Some(params::HYSTERESIS);
+    let mut stage = Stage::with(4, ShufflingOptions { hysteresis, ..pure() });
     stage.interval(&[0.8, 0.7, 0.1, 0.1]);
     stage.born(5);
     stage.interval(&[0.8, 0.7, 0.1, 0.1, 0.4]);
@@ -309,6 +346,23 @@ fn rivals_of_the_slides_need_no_locks() {
     // Of 0 to 3 thousand misses, most and least share a socket.
     let together = |a: usize, b: usize| misses.moves()[a].1 == misses.moves()[b].1;
     assert!(together(0, 3) && together(1, 2) && !together(0, 1), "{:?}", misses.moves());
+}
+
+/// A program of which only the sum is known is not shuffled by it, however its threads share CPUs.
+#[test]
+fn threads_without_misses_of_their_own_stay_where_they_are() {
+    let options = ShufflingOptions { sort: SortBy::Misses, ..pure() };
+    assert!(options.measures().contains(&Measure::ThreadMisses));
+    assert!(!options.measures().contains(&Measure::Counters));
+    let mut stage = Stage::with(4, options);
+    stage.misses = |_| None;
+    stage.interval(&[0.0; 4]);
+    assert_eq!(stage.moves(), []);
+    // The counter of the last thread has just been opened: three are sorted.
+    stage.misses = |slot| (slot < 3).then(|| u64::from(slot) * 1000);
+    stage.interval(&[0.0; 4]);
+    let moved: Vec<u32> = stage.moves().iter().map(|(slot, _)| *slot).collect();
+    assert_eq!(moved, [0, 1, 2]);
 }
 
 proptest! {

@@ -37,7 +37,7 @@ impl ShuffleChoices {
         ShufflingOptions {
             sockets: said.unwrap_or(usual.sockets),
             threshold: self.threshold.unwrap_or(usual.threshold),
-            hysteresis: self.hysteresis.unwrap_or(usual.hysteresis),
+            hysteresis: self.hysteresis.or(usual.hysteresis),
             sort: self.sort_by.unwrap_or(usual.sort),
             interval: usual.interval,
             guard: usual.guard,

@@ -34,7 +34,7 @@ use super::molding::Molded;
 use super::pauses::Pauses;
 use super::request::{Origins, Ran, Request};
 use super::sources::{self, ProgressSource};
-use super::{actuators, barriers, seen, streams};
+use super::{actuators, barriers, misses, seen, streams};
 use crate::how::How;
 use crate::how::check::{unused_weights, without_malleable};
 use crate::live::ShownRun;
@@ -84,6 +84,7 @@ impl Session {
     /// When something is wrong.
     pub fn check(&self, request: &Request<'_>) -> Result<Checked, Failure> {
         let own = both(check_optimal(request), sources::check_peak(request));
+        let own = both(own, misses::check(request));
         let own = both(own, actuators::usable(request)).map(|(_, usable)| usable);
         let peak = self.memory_peak(request);
         let mut how = request.how.clone();

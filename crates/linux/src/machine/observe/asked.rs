@@ -16,6 +16,11 @@ const UNSEEN_WAITS: &str = "has threads with lock times that are not known, beca
                             not read their system calls (remedy: root; or start the program with \
                             cosched, where kernel.yama.ptrace_scope is 1)";
 
+/// Reported once where there are more threads than counters may be open.
+const UNCOUNTED_MISSES: &str = "has threads with cache misses that are not counted, because each \
+                                takes an open file; these threads stay where they are (remedy: a \
+                                higher `ulimit -Hn`)";
+
 /// Reported once where there are more threads than can be observed.
 fn too_many(lost: u64) -> String {
     format!(
@@ -85,6 +90,7 @@ impl Linux {
             match self.observer.read(id, live, &self.clock, &mut self.log, into)? {
                 Some(Unseen::Waits(id)) => self.note(id, UNSEEN_WAITS),
                 Some(Unseen::Threads(lost)) => self.note(id, too_many(lost)),
+                Some(Unseen::Misses(id)) => self.note(id, UNCOUNTED_MISSES),
                 None => {}
             }
         }

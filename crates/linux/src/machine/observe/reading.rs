@@ -96,6 +96,9 @@ impl Observer {
         if is_news {
             return Ok(Some(Unseen::Waits(id)));
         }
+        if self.misses.has_filled_up() {
+            return Ok(Some(Unseen::Misses(id)));
+        }
         let previous = std::mem::replace(&mut self.lost, lost);
         Ok((previous == 0 && lost > 0).then_some(Unseen::Threads(lost)))
     }
@@ -113,12 +116,17 @@ impl Observer {
         // A thread that came or went meanwhile was there for a part of the interval.
         let lived: Nanos = thread.time.iter().copied().sum();
         let sample = Sample { thread: Some(name), ..Sample::empty(id, to.since(lived), to) };
-        into.samples.push(of_thread(sample, thread));
+        let misses = self.is_requested(id, Measure::ThreadMisses);
+        let misses = misses.then(|| self.misses.next(thread.thread)).flatten();
+        into.samples.push(Sample { llc_misses: misses, ..of_thread(sample, thread) });
         if self.is_requested(id, Measure::LockShares) {
             into.locks.extend(of_locks(name, thread));
         }
         match thread.now {
-            None => self.names.forget(thread),
+            None => {
+                self.names.forget(thread);
+                self.misses.forget(thread.thread);
+            }
             Some(_) if self.is_requested(id, Measure::Threads) => into.threads.push(Thread {
                 id: name,
                 program: id,

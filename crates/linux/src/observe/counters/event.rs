@@ -57,6 +57,11 @@ impl Counter {
         open(event, thread, INHERIT).map(Counter)
     }
 
+    /// Counts a running thread from now on, without what it will start.
+    pub(super) fn only(event: CounterEvent, thread: libc::pid_t) -> io::Result<Counter> {
+        open(event, thread, 0).map(Counter)
+    }
+
     /// The sum over all counted threads, also those that have ended.
     pub(super) fn read(&self) -> io::Result<CounterReading> {
         let mut words = [[0; 8]; 3];
@@ -92,6 +97,11 @@ impl CounterReading {
             enabled: self.enabled.saturating_sub(before.enabled),
             running: self.running.saturating_sub(before.running),
         }
+    }
+
+    /// The count of a single thread; one that did not run has counted nothing.
+    pub(super) fn count_of_one(self) -> Option<u64> {
+        if self.enabled == 0 { Some(0) } else { self.count().map(|(count, _)| count) }
     }
 
     /// The count for the whole time, and how far it can be trusted.

@@ -12,8 +12,8 @@ use super::*;
 const TASK_CLOCK: CounterEvent = CounterEvent { kind: 1, config: 1 };
 /// Pages that a thread touched for the first time.
 const PAGE_FAULTS: CounterEvent = CounterEvent { kind: 1, config: 2 };
-const UNKNOWN: CounterEvent = CounterEvent { kind: 9999, config: 0 };
-const SOFTWARE: Events = Events {
+pub(super) const UNKNOWN: CounterEvent = CounterEvent { kind: 9999, config: 0 };
+pub(super) const SOFTWARE: Events = Events {
     instructions: TASK_CLOCK,
     cycles: TASK_CLOCK,
     llc_references: UNKNOWN,
@@ -21,10 +21,10 @@ const SOFTWARE: Events = Events {
 };
 
 /// Far more than a process touches while it starts.
-const PAGES: usize = 8192;
+pub(super) const PAGES: usize = 8192;
 
 /// Touches [`PAGES`] pages of its own; allocates nothing, so it may run between fork and exec.
-fn touch() {
+pub(super) fn touch() {
     let length = PAGES * 4096;
     // SAFETY: the mapping is new and private; it is written only within its length, and unmapped
     // when nothing refers to it any more.
@@ -49,7 +49,7 @@ fn touches_pages_in_two_threads() {
 }
 
 /// Counts what this thread will start; `None`, with the reason, where nothing may be counted.
-fn counters() -> Option<Counters> {
+pub(super) fn counters() -> Option<Counters> {
     if let Err(lack) = check(Events { llc_references: TASK_CLOCK, ..SOFTWARE }) {
         eprintln!("skipped: {lack}");
         return None;
