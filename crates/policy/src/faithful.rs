@@ -98,6 +98,8 @@ pub(crate) struct Faithful {
 struct MeasuredProgram {
     stage: Stage,
     interval: Nanos,
+    /// How often its threads are counted while it has none beside its first.
+    look: Nanos,
     /// Its learned setting.
     known: Learned,
 }
@@ -135,19 +137,31 @@ impl Faithful {
         let Params { first, usual, .. } = self.params;
         let unless_fixed = if self.options.guard { first } else { usual };
         let interval = self.options.interval.unwrap_or(unless_fixed);
-        let (stage, known) = (Stage::Alone, Learned::default());
-        self.programs.insert(id, MeasuredProgram { stage, interval, known });
-        plan.measure(id, [Measure::Threads], interval);
+        let (stage, known, look) = (Stage::Alone, Learned::default(), Nanos::ZERO);
+        self.programs.insert(id, MeasuredProgram { stage, interval, look, known });
         self.count_threads(id, world, plan);
     }
 
-    /// Once a program has threads, it is measured.
+    /// Once a program has threads, it is measured. Until then it is looked at often: the paper's
+    /// daemon sleeps "while program hasn't create its worker threads" (algorithm 1), for a time
+    /// that it does not say. Here it is a part of the program's age, so that workers are noticed
+    /// late by no more than that part, and a program that never makes any costs next to nothing.
     fn count_threads(&mut self, id: ProgramId, world: &World<'_>, plan: &mut Plan) {
-        let threads = world.program(id).map_or(0, |program| world.threads_of(program).len());
-        let Some(tracked) = self.programs.get_mut(&id) else { return };
-        if threads > 1 && tracked.stage == Stage::Alone {
+        let Some(program) = world.program(id) else { return };
+        let Some(tracked) = self.programs.get_mut(&id).filter(|t| t.stage == Stage::Alone) else {
+            return;
+        };
+        if world.threads_of(program).len() > 1 {
             tracked.stage = Stage::Preparing;
             plan.measure(id, MEASURES, tracked.interval);
+            plan.measure(id, [Measure::Threads], tracked.interval);
+            return;
+        }
+        let Params { look, late, .. } = self.params;
+        let age = world.now.since(program.arrived);
+        let next = Nanos((age.0 as f64 * late) as u64).max(look).min(tracked.interval);
+        if std::mem::replace(&mut tracked.look, next) != next {
+            plan.measure(id, [Measure::Threads], next);
         }
     }
 

@@ -6,8 +6,11 @@
 //! that is reported. A thread in the idle class stays in it. Class, nice value and slice are
 //! restored one by one. What the thread itself, or other software, has changed meanwhile stays.
 //!
-//! Threads are born with their creator's scheduling. A thread with settings of cosched's that
-//! cosched did not set itself therefore has them from its creator. The list of threads is walked
+//! Threads are born with their creator's scheduling, so those that come later have theirs from their
+//! first instruction on. A thread with settings of cosched's that cosched did not set itself
+//! therefore has them from its creator. Only what a creator starts that has asked for the opposite
+//! (`SCHED_RESET_ON_FORK`) is born with the kernel's slice; it is given its own when it is first
+//! seen. The list of threads is walked
 //! until a walk finds no new thread. Each change is in the undo log before it is made.
 
 use std::collections::{HashMap, HashSet};
@@ -42,6 +45,8 @@ pub(crate) struct Scheduling {
     threads: HashMap<Process, (SchedAttr, SchedAttr)>,
     /// All changes: the settings that were replaced, and those that were set.
     given: Vec<(SchedAttr, SchedAttr)>,
+    /// What was asked for last.
+    settings: Settings,
 }
 
 impl Scheduling {
@@ -55,7 +60,13 @@ impl Scheduling {
             least_nice,
             threads: HashMap::new(),
             given: Vec::new(),
+            settings: Settings::default(),
         }
+    }
+
+    /// What was asked for last.
+    pub(crate) fn settings(&self) -> Settings {
+        self.settings
     }
 
     pub(crate) fn is_untouched(&self) -> bool {
@@ -72,6 +83,7 @@ impl Scheduling {
         proc: &Proc,
         log: &mut Log,
     ) -> Result<Vec<(Aspect, Refusal)>, LogError> {
+        self.settings = *settings;
         let (requested, mut refused) = self.possible(settings);
         if requested.changes_anything() && self.is_untouched() {
             self.take_stock(tree, proc);

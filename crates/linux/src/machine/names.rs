@@ -37,6 +37,11 @@ impl ThreadIds {
         id
     }
 
+    /// Whether a thread has an id.
+    pub(super) fn knows(&self, thread: &ThreadUse) -> bool {
+        self.slots.contains_key(&(thread.process, thread.thread))
+    }
+
     /// The thread with this id; `None` once it is forgotten.
     pub(super) fn named(&self, id: ThreadId) -> Option<Named> {
         self.named.get(&id).copied()

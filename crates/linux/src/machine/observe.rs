@@ -49,6 +49,8 @@ pub(super) struct Observer {
     programs: BTreeMap<ProgramId, Observed>,
     reading: Vec<ThreadUse>,
     names: ThreadIds,
+    /// Whether threads were seen for the first time.
+    has_newcomers: bool,
     /// The counters of single threads, where they are requested.
     misses: ThreadMisses,
     /// How many threads could not be observed, as far as that was reported.

@@ -296,14 +296,22 @@ impl Linux {
         Ok(())
     }
 
+    /// Threads that have come meanwhile may lack what their program was given.
+    pub(super) fn schedule_newcomers(&mut self, id: ProgramId) -> Result<(), MachineError> {
+        let schedule = |linux: &mut Linux, live: &mut Live| {
+            let settings = live.scheduling.settings();
+            if asks(&settings) { linux.schedule(live, &settings) } else { Ok(()) }
+        };
+        self.with(id, schedule).unwrap_or(Ok(()))
+    }
+
     /// Class, nice value and slice; where nothing was asked for yet, nothing is looked at.
     pub(super) fn schedule(
         &mut self,
         live: &mut Live,
         settings: &Settings,
     ) -> Result<(), MachineError> {
-        let asked = settings.slice.is_some() || settings.class.is_some() || settings.nice.is_some();
-        if !asked && live.scheduling.is_untouched() {
+        if !asks(settings) && live.scheduling.is_untouched() {
             return Ok(());
         }
         let lacks = live.scheduling.apply(settings, &live.tree, &self.proc, &mut self.log)?;
@@ -350,6 +358,11 @@ impl Linux {
             self.note_error(live.id, format!("could not be sent a signal: {errno}"));
         }
     }
+}
+
+/// Whether anything is asked for of how threads are scheduled.
+fn asks(settings: &Settings) -> bool {
+    settings.slice.is_some() || settings.class.is_some() || settings.nice.is_some()
 }
 
 /// What is told the first time that some thread's scheduling is not as requested.

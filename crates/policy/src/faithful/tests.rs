@@ -89,11 +89,32 @@ fn a_program_starts_unchanged_and_is_sampled_with_threads() {
     assert!(lab.plan.observe.is_empty(), "one thread is not enough");
     born(&mut lab, 3);
     let measures: Vec<Measure> = lab.plan.observe.iter().map(|observe| observe.measure).collect();
-    assert_eq!(measures, [Measure::LockWait, Measure::CpuTime, Measure::Counters]);
+    let all = [Measure::LockWait, Measure::CpuTime, Measure::Counters, Measure::Threads];
+    assert_eq!(measures, all);
+    assert!(lab.plan.observe.iter().all(|observe| observe.period == SECOND));
     interval(&mut lab, &[0.9, 0.9, 0.9], None);
     assert_eq!(slice(&lab), None, "the program prepares itself");
     interval(&mut lab, &[0.9, 0.9, 0.9], None);
     assert_eq!(slice(&lab), Some(250));
+}
+
+/// A pool that appears after a second is noticed 20 ms later at most, and one that appears after
+/// ten seconds 200 ms; never more than an interval.
+#[test]
+fn workers_are_noticed_within_a_fiftieth_of_the_programs_age() {
+    let mut lab = lab();
+    let look = |lab: &mut Lab<Faithful>, seconds: u64| {
+        lab.scene.now = Nanos::from_secs(seconds);
+        lab.tell(&[Cause::Sampled(A)]);
+        lab.plan.observe.first().map(|observe| (observe.measure, observe.period.0 / 1_000_000))
+    };
+    assert_eq!(lab.plan.observe[0].period, Nanos::from_millis(10));
+    for (age, period) in [(1, 20), (10, 200), (40, 800), (60, 1000)] {
+        assert_eq!(look(&mut lab, age), Some((Measure::Threads, period)), "{age} s old");
+    }
+    assert_eq!(look(&mut lab, 90), None, "as often as before");
+    born(&mut lab, 4);
+    assert!(lab.plan.observe.iter().all(|observe| observe.period == SECOND));
 }
 
 #[test]
@@ -132,27 +153,6 @@ fn a_slow_drift_is_followed_once_it_has_left_the_range() {
     assert_eq!(slice(&lab), None, "0.61 is what is compared with now");
 }
 
-/// Threads that never run are idle, and do not count as contention.
-#[test]
-fn threads_that_never_run_are_no_contention() {
-    let mut lab = prepared();
-    interval(&mut lab, &[0.05, 0.05, 1.0, 1.0], None);
-    assert_eq!(slice(&lab), Some(10));
-}
-
-#[test]
-fn each_program_gets_its_own_slice() {
-    let mut lab = Lab::new(pure(), 4, vec![program(0, 2), program(1, 2)]);
-    assert_eq!(lab.running(), [0, 1]);
-    born(&mut lab, 2);
-    interval(&mut lab, &[0.9, 0.9], None);
-    interval(&mut lab, &[0.9, 0.9], None);
-    assert_eq!(slice(&lab), Some(250));
-    assert_eq!(lab.plan.directive(ProgramId::first(1)), None, "nothing is known of the other");
-    lab.exit(0);
-    assert!(lab.plan.programs.is_empty());
-}
-
 /// The paper's algorithm 1: "newScalingFactor > (oldScalingFactor + range)".
 #[test]
 fn a_move_by_exactly_the_range_is_no_new_phase() {
@@ -175,6 +175,27 @@ fn the_end_of_a_row_gets_the_slice_of_the_row() {
         interval(&mut lab, &[wait, wait], None);
         assert_eq!(slice(&lab), Some(expected), "waits {wait} of the time");
     }
+}
+
+/// Threads that never run are idle, and do not count as contention.
+#[test]
+fn threads_that_never_run_are_no_contention() {
+    let mut lab = prepared();
+    interval(&mut lab, &[0.05, 0.05, 1.0, 1.0], None);
+    assert_eq!(slice(&lab), Some(10));
+}
+
+#[test]
+fn each_program_gets_its_own_slice() {
+    let mut lab = Lab::new(pure(), 4, vec![program(0, 2), program(1, 2)]);
+    assert_eq!(lab.running(), [0, 1]);
+    born(&mut lab, 2);
+    interval(&mut lab, &[0.9, 0.9], None);
+    interval(&mut lab, &[0.9, 0.9], None);
+    assert_eq!(slice(&lab), Some(250));
+    assert_eq!(lab.plan.directive(ProgramId::first(1)), None, "nothing is known of the other");
+    lab.exit(0);
+    assert!(lab.plan.programs.is_empty());
 }
 
 /// A lab with a program with misses known from solo runs.
@@ -281,6 +302,24 @@ fn each_program_has_its_own_factor_and_hysteresis() {
     assert_eq!(both(0.12, 0.84), (None, Some(200)));
 }
 
+/// The paper has both: equal priorities without preemption among siblings, and the quantum.
+#[test]
+fn the_papers_policy_is_the_whole_of_it() {
+    let mut lab = prepared();
+    interval(&mut lab, &[0.84, 0.84], None);
+    let slice = Some(Nanos::from_millis(200));
+    let whole = Settings { class: Some(Class::Batch), slice, ..Settings::default() };
+    assert_eq!(lab.plan.directive(A), Some(&Directive::Run(whole)));
+    // Solaris has a class for it, as in the paper.
+    let class = Some(Class::FixedPriority(0));
+    let options = FaithfulOptions { class, ..FaithfulOptions::of_the_paper() };
+    let mut lab = Lab::new(Faithful::new(options, &AllParams::default()), 4, vec![program(0, 4)]);
+    born(&mut lab, 2);
+    (0..2).for_each(|_| interval(&mut lab, &[0.84, 0.84], None));
+    let fixed = Settings { class, ..whole };
+    assert_eq!(lab.plan.directive(A), Some(&Directive::Run(fixed)));
+}
+
 #[test]
 fn without_the_guard_the_first_actuator_is_always_used() {
     let options = FaithfulOptions {
@@ -302,24 +341,6 @@ fn waiting_for_input_and_output_gives_no_long_slice() {
     let mut at_locks = prepared();
     interval(&mut at_locks, &[0.75, 0.75], None);
     assert_eq!(slice(&at_locks), Some(150));
-/// The paper has both: equal priorities without preemption among siblings, and the quantum.
-#[test]
-fn the_papers_policy_is_the_whole_of_it() {
-    let mut lab = prepared();
-    interval(&mut lab, &[0.84, 0.84], None);
-    let slice = Some(Nanos::from_millis(200));
-    let whole = Settings { class: Some(Class::Batch), slice, ..Settings::default() };
-    assert_eq!(lab.plan.directive(A), Some(&Directive::Run(whole)));
-    // Solaris has a class for it, as in the paper.
-    let class = Some(Class::FixedPriority(0));
-    let options = FaithfulOptions { class, ..FaithfulOptions::of_the_paper() };
-    let mut lab = Lab::new(Faithful::new(options, &AllParams::default()), 4, vec![program(0, 4)]);
-    born(&mut lab, 2);
-    (0..2).for_each(|_| interval(&mut lab, &[0.84, 0.84], None));
-    let fixed = Settings { class, ..whole };
-    assert_eq!(lab.plan.directive(A), Some(&Directive::Run(fixed)));
-}
-
     // The thread sleeps as long, but not for a lock.
     let mut at_a_disk = prepared();
     at_a_disk.scene.samples = at_locks.scene.samples.clone();

@@ -335,6 +335,59 @@ fn processes_outside_the_tree_are_restored_with_new_threads() {
     }
 }
 
+impl Sleeper {
+    /// Children beside those that are known, once there is one, which may take a signal.
+    fn new_children(&self, known: &[i32]) -> Vec<i32> {
+        loop {
+            let mut children = Proc::default().children(self.child.id() as i32).unwrap();
+            children.retain(|child| !known.contains(child));
+            if !children.is_empty() {
+                return children;
+            }
+            if !known.is_empty() {
+                let _ = self.main().signal(&Proc::default(), rustix::process::Signal::USR1);
+            }
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+    }
+}
+
+/// The kernel hands class and slice on to what a process starts, from its first instruction on. A
+/// process that has asked for the opposite keeps the slice to itself, and its child gets one when
+/// it is found.
+#[test]
+fn newcomers_inherit_or_are_given_class_and_slice() {
+    if !slices_are_here() {
+        return;
+    }
+    for keeps_to_itself in [false, true] {
+        let script = "trap : USR1; while :; do sleep 1000 & wait; done";
+        let mut sleeper = Sleeper::of("sh", &["-c", script]);
+        let first = sleeper.new_children(&[]);
+        if keeps_to_itself {
+            let own = sleeper.attr().reset_on_fork();
+            sched_attr::set(sleeper.child.id() as i32, &own).unwrap();
+        }
+        let found = [sleeper.attr(), sched_attr::get(first[0]).unwrap()];
+        let settings = Settings { class: Some(Class::Batch), ..slice(MS(20)) };
+        assert_eq!(sleeper.apply(settings), []);
+        let born = sleeper.new_children(&first)[0];
+        let attr = || sched_attr::get(born).unwrap();
+        assert_eq!(attr().policy, SchedPolicy::Batch);
+        assert_eq!(attr().runtime == MS(20), !keeps_to_itself, "at its birth");
+        assert_eq!(sleeper.apply(settings), []);
+        assert_eq!((attr().policy, attr().runtime), (SchedPolicy::Batch, MS(20)));
+        assert_eq!(sleeper.apply(Settings::default()), []);
+        let left = [sleeper.attr(), sched_attr::get(first[0]).unwrap(), attr()];
+        let all = Proc::default().children(sleeper.child.id() as i32).unwrap();
+        drop(sleeper);
+        for child in all.into_iter().filter_map(|pid| Process::find(&Proc::default(), pid).ok()) {
+            let _ = child.signal(&Proc::default(), rustix::process::Signal::KILL);
+        }
+        assert_eq!(left, [found[0], found[1], found[1]], "{keeps_to_itself}");
+    }
+}
+
 #[test]
 fn a_table_with_the_kernels_own_slice_restores_classes() {
     let Some(own) = sched_attr::default_slice().unwrap() else { return };

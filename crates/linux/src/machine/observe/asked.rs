@@ -93,6 +93,9 @@ impl Linux {
                 Some(Unseen::Misses(id)) => self.note(id, UNCOUNTED_MISSES),
                 None => {}
             }
+            if std::mem::take(&mut self.observer.has_newcomers) {
+                self.schedule_newcomers(id)?;
+            }
         }
         into.samples.sort_by_key(|sample| (sample.program, sample.thread));
         into.threads.sort_by_key(|thread| (thread.program, thread.id));

@@ -112,6 +112,7 @@ impl Observer {
         into: &mut Arena,
     ) -> Result<(), MachineError> {
         let id = live.id;
+        self.has_newcomers |= !self.names.knows(thread);
         let name = self.names.of(id, thread);
         // A thread that came or went meanwhile was there for a part of the interval.
         let lived: Nanos = thread.time.iter().copied().sum();
