@@ -124,9 +124,10 @@ pub(crate) struct MeasureArgs {
     /// 500ms for shuffling; 1s for faithful, and 100ms until its first choice]
     #[arg(long, allow_hyphen_values = true, value_parser = interval)]
     pub(crate) interval: Option<Duration>,
-    /// What may be changed for a program's threads: none, slice, batch, batch-slice, round-robin
-    /// (real-time: it goes before all other programs on the machine) (faithful) [default:
-    /// batch,batch-slice; batch-slice with --no-guard]
+    /// What may be changed for a program's threads: none, slice, batch, batch-slice, batch-stages
+    /// (a slice for each stage of a pipeline), round-robin (real-time: it goes before all other
+    /// programs on the machine) (faithful) [default: batch,batch-slice; batch-slice with
+    /// --no-guard]
     #[arg(long, value_name = "LIST", value_delimiter = ',',
           value_parser = choices::listed(Actuator::ALL, Actuator::name))]
     pub(crate) actuators: Option<Vec<Actuator>>,

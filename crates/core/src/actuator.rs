@@ -27,22 +27,28 @@ pub enum Actuator {
     Batch,
     /// Without preemption on wake-up, with the slice of the table.
     BatchSlice,
+    /// Without preemption on wake-up, with a slice of the table for each stage of a pipeline.
+    BatchStages,
     /// Real-time round robin: before everything else on the machine, so on request only.
     RoundRobin,
 }
 
 /// A name that stands for no actuator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no actuator '{0}': choose from none, slice, batch, batch-slice, round-robin")]
+#[error(
+    "there is no actuator '{0}': choose from none, slice, batch, batch-slice, batch-stages, \
+     round-robin"
+)]
 pub struct UnknownActuator(String);
 
 impl Actuator {
     /// Every actuator, from the one that changes least to the one that changes most.
-    pub const ALL: [Actuator; 5] = [
+    pub const ALL: [Actuator; 6] = [
         Actuator::None,
         Actuator::Slice,
         Actuator::Batch,
         Actuator::BatchSlice,
+        Actuator::BatchStages,
         Actuator::RoundRobin,
     ];
 
@@ -53,6 +59,7 @@ impl Actuator {
             Actuator::Slice => "slice",
             Actuator::Batch => "batch",
             Actuator::BatchSlice => "batch-slice",
+            Actuator::BatchStages => "batch-stages",
             Actuator::RoundRobin => "round-robin",
         }
     }
@@ -65,7 +72,9 @@ impl Actuator {
             Actuator::None => return Settings::default(),
             Actuator::Slice => (usual, Some(slice)),
             Actuator::Batch => (Some(Class::Batch), None),
-            Actuator::BatchSlice => (usual.or(Some(Class::Batch)), Some(slice)),
+            Actuator::BatchSlice | Actuator::BatchStages => {
+                (usual.or(Some(Class::Batch)), Some(slice))
+            }
             Actuator::RoundRobin => (Some(Class::RoundRobin(1)), None),
         };
         Settings { class, slice, ..Settings::default() }

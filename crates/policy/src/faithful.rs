@@ -32,19 +32,21 @@
 //!   again at first: they are applied, and compared with nothing only later;
 //! - with the guard, and unless the user has fixed it, the [interval](Params::first) until the
 //!   first decision is shorter than the later ones;
+//! - the threads of a pipeline can have a slice for each of its [`stages`], if the user allows it;
 //! - programs with weights share the CPUs by [`weights`].
 
 pub(crate) mod options;
 pub(crate) mod params;
 mod quanta;
 mod reasons;
+mod stages;
 mod weights;
 
 use std::collections::BTreeMap;
 
 use cosched_core::{
     Actuator, Cause, Counts, Directive, Learned, Measure, Nanos, Output, Plan, Policy, ProgramId,
-    ProgramState, Sample, SchedulingChange, Settings, TrialResult, UserCommand, World,
+    ProgramState, Sample, SchedulingChange, Settings, ThreadId, TrialResult, UserCommand, World,
     scaling_factor, to_nine_digits,
 };
 
@@ -56,6 +58,7 @@ pub use options::FaithfulOptions;
 use params::Params;
 pub use quanta::{Quanta, QuantaError};
 pub use reasons::{FaithfulReason, at_locks};
+use stages::StageSlices;
 
 /// How far the scaling factor may move before a new slice is chosen: the width of a row of table I.
 pub const RANGE: f64 = Params::DEFAULT.range;
@@ -91,6 +94,10 @@ pub(crate) struct Faithful {
     ended: BTreeMap<u16, Learned>,
     /// What was planned last for each program, without its weight.
     planned: BTreeMap<ProgramId, Settings>,
+    /// The slices of the stages of each measured program.
+    stages: BTreeMap<ProgramId, StageSlices>,
+    /// The actuator that each program was given last.
+    given: BTreeMap<ProgramId, Actuator>,
 }
 
 /// A program, and how often it is measured.
@@ -122,8 +129,9 @@ impl Faithful {
         let Params { settle, moment, .. } = params.faithful;
         let lengths = Lengths { settle, moment };
         let guard = options.guard.then(|| Guard::new(lengths, params.guard));
-        let (programs, ended, planned) = Default::default();
-        Faithful { options, params: params.faithful, programs, guard, ended, planned }
+        let (programs, ended, planned, stages, given) = Default::default();
+        let params = params.faithful;
+        Faithful { options, params, programs, guard, ended, planned, stages, given }
     }
 
     fn arrived(&mut self, id: ProgramId, world: &World<'_>, plan: &mut Plan) {
@@ -179,6 +187,11 @@ impl Faithful {
         let Some(found) = IntervalShares::of(world, id) else { return };
         let factor = found.scaling_factor();
         let range = self.params.range;
+        let stages = self.stages.entry(id).or_default();
+        let waits: Vec<_> = active_threads(world, id).filter_map(lock_share).collect();
+        stages.retain(|thread| world.thread(thread).is_some());
+        stages.update(&waits, found.miss_ratio, &self.options.quanta, range);
+        let is_pipeline = stages.range().is_some();
         let is_new = before.is_none_or(|before| to_nine_digits(factor - before).abs() > range);
         if !is_new {
             return;
@@ -194,8 +207,12 @@ impl Faithful {
             Some(guard) => {
                 let hope = factor <= self.params.nothing_to_win;
                 let actuators = self.options.actuators.iter().filter(|_| hope).copied();
-                let actuators: Vec<_> =
-                    actuators.filter(|actuator| *actuator != Actuator::None).collect();
+                let is_of_use = |actuator: &Actuator| match actuator {
+                    Actuator::None => false,
+                    Actuator::BatchStages => is_pipeline,
+                    _ => true,
+                };
+                let actuators: Vec<_> = actuators.filter(is_of_use).collect();
                 let recalled = recalled(&self.ended, &self.options, world, id)
                     .filter(|_| hope && tracked.known.is_empty());
                 if let Some(recalled) = recalled {
@@ -214,6 +231,7 @@ impl Faithful {
             None => {
                 let actuator = self.options.actuators.first().copied().unwrap_or(Actuator::None);
                 plan.run(id, actuator.settings(slice, self.options.class));
+                self.given.insert(id, actuator);
                 actuator
             }
         };
@@ -227,6 +245,8 @@ impl Faithful {
         let known = self.programs.remove(&id).map(|tracked| tracked.known);
         self.ended.extend(known.filter(|known| !known.is_empty()).map(|known| (id.slot, known)));
         self.planned.remove(&id);
+        self.stages.remove(&id);
+        self.given.remove(&id);
         if let Some(guard) = &mut self.guard {
             guard.forget(id, plan);
         }
@@ -250,6 +270,7 @@ impl Faithful {
                     if let Some(Stage::Chosen { slice, .. }) = stage {
                         plan.programs.retain(|(planned, _)| *planned != id);
                         plan.run(id, actuator.settings(slice, self.options.class));
+                        self.given.insert(id, actuator);
                     }
                     continue;
                 }
@@ -260,6 +281,21 @@ impl Faithful {
                 }
             };
             tell(id, why, plan);
+        }
+    }
+
+    /// Gives the threads of pipelines the slices of their stages, where these are in force.
+    fn give_stages(&mut self, world: &World<'_>, plan: &mut Plan) {
+        for (id, stages) in &mut self.stages {
+            stages.retain(|thread| world.thread(thread).is_some());
+            let is_in_force = self.given.get(id) == Some(&Actuator::BatchStages);
+            if let (true, Some((shortest, longest))) =
+                (stages.settle(is_in_force, plan), stages.range())
+            {
+                if is_in_force {
+                    plan.aside(*id, FaithfulReason::Stages { shortest, longest });
+                }
+            }
         }
     }
 
@@ -289,7 +325,7 @@ impl Faithful {
 /// Gives a reason about a program, and what it says as an output.
 fn tell(id: ProgramId, why: FaithfulReason, plan: &mut Plan) {
     plan.because(Some(id), why);
-    plan.output(id, Output::Scheduled(why.scheduling()));
+    why.scheduling().into_iter().for_each(|change| plan.output(id, Output::Scheduled(change)));
 }
 
 /// What is known of a program before anything was tried on it. Actuators that are not allowed now
@@ -341,6 +377,7 @@ impl Policy for Faithful {
             guard.go_on(world, plan);
         }
         self.obey_guard(plan);
+        self.give_stages(world, plan);
         self.weigh(world, plan);
     }
 }
@@ -359,17 +396,15 @@ struct IntervalShares {
 impl IntervalShares {
     /// What an interval has shown; `None` while no active thread has been seen.
     fn of(world: &World<'_>, id: ProgramId) -> Option<IntervalShares> {
-        let own = world.samples.iter().filter(|sample| sample.program == id);
         let (mut waited, mut all) = (0.0, 0.0);
-        for thread in own.clone().filter(|sample| sample.thread.is_some()) {
-            let queued = thread.run_delay.unwrap_or(Nanos::ZERO);
-            let is_idle = thread.on_cpu == Nanos::ZERO && queued == Nanos::ZERO;
-            if let (Some(wait), false) = (thread.lock_wait, is_idle) {
+        for thread in active_threads(world, id) {
+            if let Some(wait) = thread.lock_wait {
                 waited += wait.as_secs_f64();
-                all += (thread.to - thread.from).since(thread.frozen).as_secs_f64();
+                all += lived(thread).as_secs_f64();
             }
         }
-        let whole = own.clone().find(|sample| sample.thread.is_none());
+        let mut own = world.samples.iter().filter(|sample| sample.program == id);
+        let whole = own.find(|sample| sample.thread.is_none());
         let counted = whole.and_then(counted);
         let known = world.program(id).and_then(|program| program.profile.miss_ratio);
         (all > 0.0).then(|| IntervalShares {
@@ -383,6 +418,27 @@ impl IntervalShares {
     fn scaling_factor(self) -> f64 {
         scaling_factor(self.lock_contention, self.miss_ratio)
     }
+}
+
+/// The samples of a program's threads that ran or were ready to.
+fn active_threads<'a>(world: &World<'a>, id: ProgramId) -> impl Iterator<Item = &'a Sample> {
+    let samples: &'a [Sample] = world.samples;
+    let of_threads = samples.iter().filter(move |s| s.program == id && s.thread.is_some());
+    of_threads.filter(|sample| {
+        sample.on_cpu > Nanos::ZERO || sample.run_delay.unwrap_or_default() > Nanos::ZERO
+    })
+}
+
+/// The time that a thread was there and not frozen.
+fn lived(thread: &Sample) -> Nanos {
+    (thread.to - thread.from).since(thread.frozen)
+}
+
+/// A thread, and the share of its time at locks, where that is known.
+fn lock_share(sample: &Sample) -> Option<(ThreadId, f64)> {
+    let (thread, wait, lived) = (sample.thread?, sample.lock_wait?, lived(sample));
+    let share = || (wait.as_secs_f64() / lived.as_secs_f64()).min(1.0);
+    (lived > Nanos::ZERO).then(|| (thread, share()))
 }
 
 /// Counts of the last-level cache, if there are any.

@@ -58,7 +58,7 @@ pub(crate) fn is_original(run: &RunResult, slot: usize) -> bool {
 /// The change of which a recorded reason tells.
 fn scheduling(why: &Why) -> Option<SchedulingChange> {
     let starts = || why.read() == Some(SharedReason::LeftToKernel);
-    let of_threads = why.read().map(FaithfulReason::scheduling);
+    let of_threads = why.read().and_then(FaithfulReason::scheduling);
     of_threads.or_else(|| starts().then_some(SchedulingChange::Original))
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn in_words(treatment: &Treatment) -> Option<String> {
 fn actuator(actuator: Option<Actuator>, slice: Nanos) -> String {
     match actuator {
         None => words::span(slice),
-        Some(actuator @ (Actuator::Slice | Actuator::BatchSlice)) => {
+        Some(actuator @ (Actuator::Slice | Actuator::BatchSlice | Actuator::BatchStages)) => {
             format!("{} {}", name(actuator), words::span(slice))
         }
         Some(actuator) => name(actuator).to_owned(),

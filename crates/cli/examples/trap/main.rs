@@ -9,9 +9,10 @@
 //! | `threads N` | has so many threads, which sleep and wake |
 //! | `births N` | has so many threads in four chains: each starts the next and ends |
 //! | `locks N` | has so many threads that take one lock in turn, and others that come and go |
+//! | `stages` | has a thread that computes, and three that wait for work most of the time |
 //! | `trace` | traces a child of its own, as a debugger does |
 //!
-//! `locks` ends with status 7 when there is a file `stop`.
+//! `locks` and `stages` end with status 7 when there is a file `stop`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -41,10 +42,11 @@ fn main() {
         ["threads", count] => threads(count.parse().unwrap()),
         ["births", count] => births(count.parse().unwrap()),
         ["locks", count] => locks(count.parse().unwrap()),
+        ["stages"] => stages(),
         ["trace"] => trace(),
         _ => panic!(
-            "usage: trap calls | waits | vfork | pin CPU CPU | threads N | births N \
-                     | trace"
+            "usage: trap calls | waits | vfork | pin CPU CPU | threads N | births N | locks N \
+                     | stages | trace"
         ),
     }
 }
@@ -198,6 +200,26 @@ fn locks(count: usize) {
     }
     while !Path::new("stop").exists() {
         thread::spawn(|| spin(SHORT)).join().unwrap();
+        thread::sleep(SHORT);
+    }
+    exit(7)
+}
+
+/// A pipeline with one stage that does nearly all of the work.
+fn stages() {
+    thread::spawn(|| {
+        loop {
+            spin(SHORT);
+        }
+    });
+    let worker = |_| {
+        let (hand_over, work) = channel::<()>();
+        thread::spawn(move || work.iter().for_each(|()| spin(Duration::from_micros(100))));
+        hand_over
+    };
+    let workers: Vec<Sender<()>> = (0..3).map(worker).collect();
+    while !Path::new("stop").exists() {
+        workers.iter().for_each(|worker| worker.send(()).unwrap());
         thread::sleep(SHORT);
     }
     exit(7)

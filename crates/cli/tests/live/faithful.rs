@@ -1,8 +1,13 @@
 //! `faithful` on the real kernel: the source of its figures, and the slices that it chooses.
 
+use std::collections::BTreeSet;
+
 use cosched_core::{Nanos, Why};
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::kernel::sched_attr::{self, SchedAttr, SchedPolicy};
 use cosched_linux::observe::counters::{self, Events};
 use cosched_policy::reasons::FaithfulReason;
+use rustix::process::Signal;
 
 use super::support::{Locker, Place, eventually, program};
 
@@ -57,4 +62,50 @@ fn the_slices_are_those_of_the_given_table() {
     let chosen = choices("", "--quanta table.toml");
     assert!(!chosen.is_empty());
     assert!(chosen.iter().all(|choice| choice.0 == Nanos::from_millis(7)), "{chosen:?}");
+}
+
+/// Class and slice of the threads of a process; those that end meanwhile are left out.
+fn scheduled(pid: i32) -> BTreeSet<(String, Nanos)> {
+    let tids = Proc::default().threads(pid).unwrap_or_default();
+    let attrs = tids.into_iter().filter_map(|tid| sched_attr::get(tid).ok());
+    attrs.map(|SchedAttr { policy, runtime, .. }| (format!("{policy:?}"), runtime)).collect()
+}
+
+/// The threads that compute and those that wait for work get slices of their own, which are undone
+/// thread by thread, whatever ends cosched.
+#[test]
+fn each_stage_of_a_pipeline_has_its_slice_until_the_end() {
+    if !Locker::can_be_changed() {
+        return;
+    }
+    let batch =
+        |milliseconds| (format!("{:?}", SchedPolicy::Batch), Nanos::from_millis(milliseconds));
+    for signal in [Signal::INT, Signal::KILL] {
+        let place = Place::new();
+        place.write(
+            "table.toml",
+            "schema = 'cosched-quanta/1'\n[[row]]\nup_to = 0.5\nslice_milliseconds = 40\n\
+             [[row]]\nup_to = 1.0\nslice_milliseconds = 7\n",
+        );
+        let mut child = place.start(&place.trap(), &["stages"]);
+        let pid = child.id() as i32;
+        let found = scheduled(pid);
+        let options = "attach --policy faithful --no-guard --actuators batch-stages \
+                       --quanta table.toml --interval 50ms --out out";
+        let pid_in_words = pid.to_string();
+        let words: Vec<&str> = options.split_whitespace().chain([&*pid_in_words]).collect();
+        let cosched = place.cosched(&words);
+        let both = [batch(7), batch(40)].into_iter().collect();
+        eventually("a slice for each stage", || scheduled(pid) == both);
+        cosched.signal(signal);
+        if signal == Signal::INT {
+            let result = cosched.ended().with(130).result();
+            let decisions = serde_json::to_value(&result.decisions).unwrap().to_string();
+            assert!(decisions.contains("\"stages\""), "{decisions}");
+            assert_eq!(scheduled(pid), found);
+        }
+        eventually("the original settings", || scheduled(pid) == found);
+        place.write("stop", "");
+        assert_eq!(child.wait().unwrap().code(), Some(7));
+    }
 }

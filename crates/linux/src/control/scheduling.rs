@@ -6,12 +6,15 @@
 //! that is reported. A thread in the idle class stays in it. Class, nice value and slice are
 //! restored one by one. What the thread itself, or other software, has changed meanwhile stays.
 //!
-//! Threads are born with their creator's scheduling, so those that come later have theirs from their
-//! first instruction on. A thread with settings of cosched's that cosched did not set itself
-//! therefore has them from its creator. Only what a creator starts that has asked for the opposite
-//! (`SCHED_RESET_ON_FORK`) is born with the kernel's slice; it is given its own when it is first
-//! seen. The list of threads is walked
-//! until a walk finds no new thread. Each change is in the undo log before it is made.
+//! Threads are born with their creator's scheduling, so later ones have theirs from their first
+//! instruction on. A thread with settings of cosched's that cosched did not set itself therefore
+//! has them from its creator. Only what a creator starts that has asked for the opposite
+//! (`SCHED_RESET_ON_FORK`) is born with the kernel's slice. It is given its own when it is first
+//! seen. The list of threads is walked until a walk finds no new thread. Each change is in the undo
+//! log before it is made.
+//!
+//! Single threads can have slices of their own. What they start gets their program's when it is
+//! seen.
 
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
@@ -47,6 +50,8 @@ pub(crate) struct Scheduling {
     given: Vec<(SchedAttr, SchedAttr)>,
     /// What was asked for last.
     settings: Settings,
+    /// The threads with slices of their own.
+    slices: HashMap<Process, Nanos>,
 }
 
 impl Scheduling {
@@ -61,7 +66,22 @@ impl Scheduling {
             threads: HashMap::new(),
             given: Vec::new(),
             settings: Settings::default(),
+            slices: HashMap::new(),
         }
+    }
+
+    /// Notes the slice that a thread is to have instead of its program's; `None`: no other one.
+    /// The next [`Scheduling::apply`] sets it.
+    pub(crate) fn note_slice(&mut self, thread: Process, slice: Option<Nanos>) {
+        match slice {
+            Some(slice) => self.slices.insert(thread, slice),
+            None => self.slices.remove(&thread),
+        };
+    }
+
+    /// No thread is to have a slice of its own any more.
+    pub(crate) fn forget_slices(&mut self) {
+        self.slices.clear();
     }
 
     /// What was asked for last.
@@ -70,7 +90,7 @@ impl Scheduling {
     }
 
     pub(crate) fn is_untouched(&self) -> bool {
-        self.given.is_empty()
+        self.given.is_empty() && self.slices.is_empty()
     }
 
     /// Sets the requested ones of class, nice value and slice for every thread, and restores the
@@ -85,7 +105,9 @@ impl Scheduling {
     ) -> Result<Vec<(Aspect, Refusal)>, LogError> {
         self.settings = *settings;
         let (requested, mut refused) = self.possible(settings);
-        if requested.changes_anything() && self.is_untouched() {
+        self.slices.retain(|thread, _| thread.look(proc).is_some());
+        let changes_anything = requested.changes_anything() || !self.slices.is_empty();
+        if changes_anything && self.given.is_empty() {
             self.take_stock(tree, proc);
         }
         let mut visited = HashSet::new();
@@ -133,6 +155,10 @@ impl Scheduling {
         refused: &mut Vec<(Aspect, Refusal)>,
     ) -> Result<(), LogError> {
         let Ok(present) = sched_attr::get(thread.pid) else { return Ok(()) };
+        let requested = match self.slices.get(&thread) {
+            Some(own) => Requested { slice: self.slice_here(Some(*own), refused), ..requested },
+            None => requested,
+        };
         let present = self.as_chosen(present);
         let found = self.found(thread, present);
         if requested.changes_anything() && !found.policy.has_slices() {
@@ -184,14 +210,26 @@ impl Scheduling {
                 None
             }
         };
-        let slice = settings.slice.map(|slice| slice.clamp(SHORTEST_SLICE, LONGEST_SLICE));
-        if settings.slice.is_some() && self.default_slice.is_none() {
-            refused.push((Aspect::Slice, Refusal::NotSupported));
-        } else if slice != settings.slice {
-            refused.push((Aspect::Slice, Refusal::OutOfRange));
-        }
-        let slice = slice.filter(|_| self.default_slice.is_some());
+        let slice = self.slice_here(settings.slice, &mut refused);
         (Requested { class, slice, steps: settings.nice.unwrap_or(0).into() }, refused)
+    }
+
+    /// The slice that this kernel grants for a requested one.
+    fn slice_here(
+        &self,
+        requested: Option<Nanos>,
+        refused: &mut Vec<(Aspect, Refusal)>,
+    ) -> Option<Nanos> {
+        let requested = requested?;
+        if self.default_slice.is_none() {
+            note(refused, Aspect::Slice, Refusal::NotSupported);
+            return None;
+        }
+        let granted = requested.clamp(SHORTEST_SLICE, LONGEST_SLICE);
+        if granted != requested {
+            note(refused, Aspect::Slice, Refusal::OutOfRange);
+        }
+        Some(granted)
     }
 
     /// A slice that reads as the kernel's choice was not chosen by a user, and is restored as such.

@@ -198,6 +198,7 @@ impl Linux {
             live.ended.iter_mut().for_each(|end| end.usage = end.usage.and(&of_orphans));
         }
         // What it has left running, as far as it is known, gets its original settings.
+        live.scheduling.forget_slices();
         self.schedule(&mut live, &Settings::default())?;
         live.pinning.forget_rules(&self.proc);
         self.settle_end(live)

@@ -275,17 +275,16 @@ impl Linux {
         Ok(())
     }
 
-    /// Gives one thread CPUs of its own, or takes them back. A thread that has ended meanwhile
-    /// needs none.
+    /// Gives one thread CPUs or a slice of its own, or takes them back. A thread that has ended
+    /// meanwhile needs none. The slice is set when its program's settings are applied, which
+    /// follows.
     pub(super) fn rule(&mut self, id: ThreadId, rule: ThreadRule) -> Result<(), MachineError> {
         let Some(Named { program, process, thread }) = self.observer.named(id) else {
             return Ok(());
         };
         let Ok(stat) = self.proc.thread_stat(process, thread) else { return Ok(()) };
-        if rule.slice.is_some() {
-            self.tell(Happening::Refused(program, Aspect::Slice, Refusal::NotSupported));
-        }
         let bind = |linux: &mut Linux, live: &mut Live| {
+            live.scheduling.note_slice(stat.into(), rule.slice);
             live.binding(&linux.proc, |pinning, place| {
                 pinning.bind_one(stat.into(), rule.cpus, place, &mut linux.log)
             })
@@ -339,6 +338,7 @@ impl Linux {
         // The default weight would be next to nothing beside a program in turn.
         let weighs = self.run_cgroups.is_by_weight() && live.weight.is_some();
         self.weigh(live, weighs.then_some(Turn::InTurn));
+        live.scheduling.forget_slices();
         self.schedule(live, &Settings::default())?;
         live.pinning.forget_rules(&self.proc);
         self.bind(live, Settings::default())

@@ -299,3 +299,50 @@ fn a_learned_setting_that_is_not_allowed_now_is_not_used() {
     assert_eq!(first_trial(&reasons), Some(first), "{reasons:?}");
     assert!(!reasons.iter().any(|why| matches!(why, FaithfulReason::Recalled { .. })));
 }
+
+/// One slice for the pipeline against one for each stage, with these speeds: what trials show, and
+/// whether stages have slices at the end.
+fn stages_tried(one: f64, each: f64) -> (Vec<(Actuator, bool)>, bool) {
+    let actuators = vec![Actuator::BatchSlice, Actuator::BatchStages];
+    let options = FaithfulOptions { actuators, ..FaithfulOptions::default() };
+    let policy = Faithful::new(options, &AllParams::default());
+    let mut lab = Lab::new(policy, 4, vec![program(0, 4)]);
+    born(&mut lab, 2);
+    (0..2).for_each(|_| interval(&mut lab, &[0.05, 0.85], None));
+    let (mut found, mut given, mut has_stages) = (Vec::new(), Settings::default(), false);
+    let begin = lab.scene.now;
+    while let Some(at) = lab.next_wake().filter(|at| *at < begin + Nanos::from_secs(24)) {
+        let (from, length) = (lab.scene.now, at - lab.scene.now);
+        let speed = if has_stages {
+            each
+        } else if is_batch(given) {
+            one
+        } else {
+            1.0
+        };
+        lab.scene.samples = vec![Sample {
+            user_time: Some(Nanos((length.as_secs_f64() * speed * 1e9) as u64)),
+            quality: Quality::Exact,
+            ..Sample::empty(A, from, at)
+        }];
+        lab.wake();
+        if let Some(Directive::Run(settings)) = lab.plan.directive(A) {
+            given = *settings;
+        }
+        if let Some((_, rule)) = lab.plan.threads.last() {
+            has_stages = rule.slice.is_some();
+        }
+        let reasons = lab.plan.reasons.iter();
+        found.extend(reasons.filter_map(|reason| reason.why.read::<FaithfulReason>()));
+    }
+    (outcomes(&found), has_stages)
+}
+
+#[test]
+fn the_guard_decides_between_one_slice_and_one_for_each_stage() {
+    use Actuator::{BatchSlice, BatchStages};
+    let (found, has_stages) = stages_tried(1.1, 1.4);
+    assert_eq!((&found[..2], has_stages), (&[(BatchSlice, true), (BatchStages, true)][..], true));
+    let (found, has_stages) = stages_tried(1.4, 1.1);
+    assert_eq!((&found[..2], has_stages), (&[(BatchSlice, true), (BatchStages, false)][..], false));
+}

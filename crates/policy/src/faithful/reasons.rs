@@ -41,6 +41,13 @@ pub enum FaithfulReason {
         /// The actuator that it is compared with.
         against: Actuator,
     },
+    /// The threads of a pipeline have slices by its stages.
+    Stages {
+        /// The slice of the stage that waits least.
+        shortest: Nanos,
+        /// The slice of the stage that waits most.
+        longest: Nanos,
+    },
     /// A trial has ended, and its actuator stays in force.
     Kept {
         /// The actuator that was tried.
@@ -60,9 +67,10 @@ pub enum FaithfulReason {
 }
 
 impl FaithfulReason {
-    /// What it says of how the program's threads are scheduled.
-    pub fn scheduling(self) -> SchedulingChange {
-        match self {
+    /// What it says of how the program's threads as a whole are scheduled, if anything.
+    pub fn scheduling(self) -> Option<SchedulingChange> {
+        Some(match self {
+            FaithfulReason::Stages { .. } => return None,
             FaithfulReason::Slice { slice, lock_contention, miss_ratio, .. } => {
                 SchedulingChange::Slice(Chosen { slice, lock_contention, miss_ratio })
             }
@@ -73,7 +81,7 @@ impl FaithfulReason {
                 SchedulingChange::Trial { actuator, against }
             }
             FaithfulReason::PutBack { .. } => SchedulingChange::TrialFailed,
-        }
+        })
     }
 }
 
@@ -104,6 +112,11 @@ impl Words for FaithfulReason {
                 format!("tries {}", name(actuator)),
             )
             .figures(format!("{} against {}", name(actuator), name(against))),
+            FaithfulReason::Stages { shortest, longest } => Wording::new(
+                "each stage of the pipeline has the time slice that suits its waits",
+                format!("slices {} to {}", span(shortest), span(longest)),
+            )
+            .figures(format!("{} to {}", span(shortest), span(longest))),
             FaithfulReason::Kept { actuator, progress } => Wording::new(
                 "a trial of another way to schedule its threads succeeded",
                 format!("keeps {}", name(actuator)),

@@ -351,6 +351,31 @@ fn waiting_for_input_and_output_gives_no_long_slice() {
     assert_eq!(slice(&at_a_disk), Some(10));
 }
 
+/// Threads that wait 0.05 of their time get 10 ms, and those that wait 0.85 get 200 ms. The program
+/// as a whole waits 0.45 of it, and has 80 ms.
+#[test]
+fn the_stages_of_a_pipeline_have_slices_of_their_own() {
+    let options = FaithfulOptions {
+        actuators: vec![Actuator::BatchStages],
+        ..FaithfulOptions::of_the_paper()
+    };
+    let mut lab = Lab::new(Faithful::new(options, &AllParams::default()), 4, vec![program(0, 4)]);
+    born(&mut lab, 4);
+    let of_threads = |lab: &Lab<Faithful>| -> Vec<Option<u64>> {
+        let rules = lab.plan.threads.iter();
+        rules.map(|(_, rule)| rule.slice.map(|slice| slice.0 / 1_000_000)).collect()
+    };
+    (0..2).for_each(|_| interval(&mut lab, &[0.05, 0.05, 0.85, 0.85], None));
+    assert_eq!(slice(&lab), Some(80));
+    assert_eq!(of_threads(&lab), [Some(10), Some(10), Some(200), Some(200)]);
+    let [shortest, longest] = [10, 200].map(Nanos::from_millis);
+    let why = FaithfulReason::Stages { shortest, longest };
+    assert!(lab.plan.reasons.iter().any(|reason| reason.why.read() == Some(why)));
+    // All wait alike: one slice for all, as before.
+    interval(&mut lab, &[0.85; 4], None);
+    assert_eq!((slice(&lab), of_threads(&lab)), (Some(200), vec![None; 4]));
+}
+
 #[test]
 fn weights_become_nice_values_and_stay_with_a_slice() {
     let light = Program { weight: 0.5, ..program(1, 4) };

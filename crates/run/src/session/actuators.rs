@@ -25,7 +25,7 @@ pub(super) fn usable(request: &Request<'_>) -> Result<Option<(Vec<Actuator>, Str
 fn lacking(actuator: Actuator) -> Option<Right> {
     let right = match actuator {
         Actuator::None | Actuator::Batch | Actuator::BatchSlice => return None,
-        Actuator::Slice => rights::slices(),
+        Actuator::Slice | Actuator::BatchStages => rights::slices(),
         Actuator::RoundRobin => rights::real_time(),
     };
     Some(right).filter(|right| !right.available)
