@@ -40,9 +40,6 @@ class Results:
         for interval in INTERVALS:
             words = [*POLICIES["shuffling"], "--interval", interval]
             jobs["interval", "bodytrack", interval] = ("bodytrack", words, "solaris-ts")
-        # Groups are made anew at each interval, so each tells how near the threads of the groups of before have stayed.
-        words = [*POLICIES["shuffling"], "--hysteresis", "0"]
-        jobs["again", "bodytrack", "shuffling"] = ("bodytrack", words, "solaris-ts")
 
         def run(key):
             name, words, kernel = jobs[key]
@@ -85,7 +82,9 @@ def reduced(result, rows):
     shufflings = [reason for reason in reasons if reason["why"] == "shuffled"]
     trials = [reason for reason in reasons if reason["why"] in TRIALS]
     lock = sums["lock_seconds"] / (seconds * rows[0]["threads"])
-    return {"seconds": seconds, "lock": lock, "shufflings": shufflings, "trials": trials, **sums}
+    ranges = [row["arrival_range_seconds"] for row in rows if row["arrival_range_seconds"] is not None]
+    arrivals = mean(ranges) if ranges else None
+    return {"seconds": seconds, "lock": lock, "arrivals": arrivals, "shufflings": shufflings, "trials": trials, **sums}
 
 
 def inside(run):

@@ -219,6 +219,9 @@ impl SimulatedWorld {
                 if !waits || !lock.waiters.contains(&tid) {
                     lock.waiters.push_back(tid);
                 }
+                if !waits {
+                    self.note_arrival(tid, program);
+                }
                 let model = &self.programs[program].model;
                 let runs = self.threads[holder as usize].place == ThreadState::Running;
                 let spin = match model.adaptive {

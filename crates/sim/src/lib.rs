@@ -36,6 +36,7 @@
 
 mod agenda;
 mod alone;
+mod arrivals;
 mod balance;
 mod behave;
 mod by_weight;

@@ -174,6 +174,7 @@ impl Sim {
             model,
             reading: ProgramReading::new(world.now, usize::from(threads)),
             tally: Tally::default(),
+            arrivals: Default::default(),
             delays: Delays::default(),
         };
         let run = known.unwrap_or(world.programs.len() as u16);

@@ -5,7 +5,7 @@
 //! of the same program (*backstabbing*, in the paper on faithful scheduling), or by another
 //! program's. Counting costs an addition per switch. Intervals are kept only on request.
 
-use cosched_core::{Nanos, ProgramId};
+use cosched_core::{Level, Nanos, ProgramId};
 
 use crate::solaris::PriorityChange;
 use crate::thread::{ThreadState, ThreadUsage, WaitTarget};
@@ -93,6 +93,9 @@ pub struct Interval {
     pub queue: u16,
     /// Time asleep at locks, barriers and queues.
     pub waited: Nanos,
+    /// From the first arrival of a thread of a package at a lock to the last one's, the mean over
+    /// packages and windows of 100 ms; `None`: no two came.
+    pub arrival_range: Option<Nanos>,
     /// Last-level references.
     pub references: f64,
     /// Last-level misses.
@@ -141,7 +144,7 @@ impl SimulatedWorld {
     pub(crate) fn watch_end(&mut self, run: usize) {
         let Some(mut watch) = self.watch.take() else { return };
         let program = &self.programs[run];
-        let (id, tally) = (program.id, program.tally);
+        let (id, tally, threads) = (program.id, program.tally, program.model.threads);
         let is_queued = |tid: &Tid| self.threads[*tid as usize].place == ThreadState::Queued;
         let queue = program.tids().filter(is_queued).count() as u16;
         let all = program.tids().map(|tid| {
@@ -159,21 +162,32 @@ impl SimulatedWorld {
             true => (used.since(&used_before), tally.since(&tally_before)),
             false => (used, tally),
         };
+        let arrival_range = self.programs[run].arrivals.mean_range(self.now);
         watch.rows.push(Interval {
             program: id,
-            threads: program.model.threads,
+            threads,
             from: Nanos(watch.from),
             to: Nanos(self.now),
             ran: Nanos(did.ran),
             queued: Nanos(did.queued),
             queue,
             waited: Nanos(did.waited),
+            arrival_range,
             references: did.references,
             misses: did.misses,
             voluntary: did.switches[0],
             tally: counts,
         });
         self.watch = Some(watch);
+    }
+
+    /// Notes that a thread comes to a lock and has to wait, if intervals are kept.
+    pub(crate) fn note_arrival(&mut self, tid: Tid, program: usize) {
+        if self.watch.is_some() {
+            let cpu = usize::from(self.threads[tid as usize].cpu);
+            let package = self.shape.group(cpu, Level::Package);
+            self.programs[program].arrivals.arrive(tid, package, self.now);
+        }
     }
 
     fn tally(&mut self, tid: Tid) -> &mut Tally {

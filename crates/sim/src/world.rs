@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use cosched_core::{CpuSet, Event, Exit, Happening, Level, Nanos, ProgramId, Settings};
 
 use crate::agenda::Agenda;
+use crate::arrivals::LockArrivals;
 use crate::delays::{Delays, Shares};
 use crate::eviction::{Cache, Presence};
 use crate::hardware::Hardware;
@@ -206,6 +207,8 @@ pub(crate) struct ProgramRun {
     pub(crate) reading: ProgramReading,
     /// How its threads lost their CPUs, since it began.
     pub(crate) tally: Tally,
+    /// When its threads came to locks.
+    pub(crate) arrivals: LockArrivals,
     /// The durations of its barriers, and its threads' fair share of the machine.
     pub(crate) delays: Delays,
 }

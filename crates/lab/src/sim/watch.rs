@@ -45,6 +45,7 @@ pub(super) fn write(file: &Path, sim: &Sim, result: &RunResult) -> Result<(), Fa
             "run_delay_seconds": row.queued.as_secs_f64(),
             "run_queue": row.queue,
             "lock_seconds": row.waited.as_secs_f64(),
+            "arrival_range_seconds": row.arrival_range.map(Nanos::as_secs_f64),
             "llc_references": row.references,
             "llc_misses": row.misses,
             "voluntary": row.voluntary,
