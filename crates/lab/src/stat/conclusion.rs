@@ -9,11 +9,12 @@ use cosched_workload::shown;
 
 /// What the columns mean.
 pub const LEGEND: &str = "\
-CPUs: CPUs in use, on average. Columns with % up to barr% are shares of the threads' time:
-delay% ready to run, without a CPU; lock% waiting for another thread, at a mutex, a condition or a
-barrier. vol/s: a thread left its CPU to wait; invol/s: it lost its CPU. Shares of invol/s: expir%
-because its time slice was over, sibl% earlier and to a thread of the same program. migr/s: arrivals
-at another CPU. xfer/s: locks handed to a sleeping thread; across%: to another group of CPUs.";
+CPUs: CPUs in use, on average; queue: threads without one that are ready to run, on average.
+Columns with % up to barr% are shares of the threads' time: delay% ready to run, without a CPU;
+lock% waiting for another thread, at a mutex, a condition or a barrier. vol/s: a thread left its CPU
+to wait; invol/s: it lost its CPU. Shares of invol/s: expir% because its time slice was over, sibl%
+earlier and to a thread of the same program. migr/s: arrivals at another CPU. xfer/s: locks handed
+to a sleeping thread; across%: to another group of CPUs.";
 
 /// From this share of the threads' time on, something is in the way.
 const MUCH: f64 = 0.1;

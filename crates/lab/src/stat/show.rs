@@ -37,6 +37,8 @@ struct StatProgram<'a> {
     /// Slept at one place during the whole interval.
     idle_threads: usize,
     cpus: f64,
+    /// Its part of the run queue: how many of its threads waited for a CPU, on average.
+    run_queue: f64,
     running_share: Option<f64>,
     run_delay_share: Option<f64>,
     lock_share: Option<f64>,
@@ -164,12 +166,13 @@ impl<'a> StatDocument<'a> {
                 false => "",
             };
             lines.push(format!(
-                "{:>8} {:<20} {:>7} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6} {:>8} {:>8} {:>7} {:>7} \
-                 {:>8} {:>8} {:>7}{counters}",
+                "{:>8} {:<20} {:>7} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6} {:>8} {:>8} {:>7} \
+                 {:>7} {:>8} {:>8} {:>7}{counters}",
                 "at s",
                 "program",
                 "threads",
                 "CPUs",
+                "queue",
                 "delay%",
                 "lock%",
                 "mutex%",
@@ -210,14 +213,16 @@ impl<'a> StatProgram<'a> {
         by_thread: Vec<StatThread>,
     ) -> StatProgram<'a> {
         let rate = |count: u64| count as f64 / seconds;
-        let running: f64 = by_thread.iter().map(|thread| thread.running_seconds).sum();
+        // The sum of no threads is -0.0.
+        let mean =
+            |of: fn(&StatThread) -> f64| (by_thread.iter().map(of).sum::<f64>() / seconds).abs();
         let expired = sum.preemptions.map(|why| why.expired).filter(|_| sum.involuntary > 0);
         StatProgram {
             name,
             threads: sum.threads,
             idle_threads: sum.idle,
-            // The sum of no threads is -0.0.
-            cpus: (running / seconds).abs(),
+            cpus: mean(|thread| thread.running_seconds),
+            run_queue: mean(|thread| thread.run_delay_seconds),
             running_share: sum.share(ThreadActivity::Running),
             run_delay_share: sum.share(ThreadActivity::Runnable),
             lock_share: sum.lock_contention(),
@@ -258,9 +263,10 @@ impl<'a> StatProgram<'a> {
         };
         let name: String = shown(self.name).chars().take(20).collect();
         format!(
-            "{at:>8.2} {name:<20} {threads:>7} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6} {:>8.0} \
+            "{at:>8.2} {name:<20} {threads:>7} {:>6} {:>6.2} {:>6} {:>6} {:>6} {:>6} {:>6} {:>8.0} \
              {:>8.0} {:>7} {:>7} {:>8} {:>8} {:>7}",
             cpus_in(self.cpus, interval),
+            self.run_queue,
             percent(self.run_delay_share),
             percent(self.lock_share),
             percent(self.mutex_share),
@@ -340,11 +346,12 @@ impl StatThread {
         let rate = |count: u64| count as f64 / interval;
         let name = format!("  {}/{}", self.process, self.thread);
         format!(
-            "{:>8} {name:<20} {:>7} {:>6} {:>6.1} {:>6.1} {:>6.1} {:>6.1} {:>6.1} {:>8.0} \
+            "{:>8} {name:<20} {:>7} {:>6} {:>6} {:>6.1} {:>6.1} {:>6.1} {:>6.1} {:>6.1} {:>8.0} \
              {:>8.0} {:>7} {:>7} {:>8}",
             "",
             if self.ended { "ended" } else { "" },
             cpus_in(self.running_seconds / interval, interval),
+            "",
             percent(self.run_delay_seconds),
             percent(locks),
             percent(self.mutex_seconds),
@@ -361,6 +368,8 @@ impl StatThread {
 
 #[cfg(test)]
 mod tests {
+    use cosched_linux::observe::monitor::ThreadUse;
+
     use super::*;
 
     fn lines(counts: Option<&[Counts]>) -> (Vec<String>, serde_json::Value) {
@@ -405,6 +414,28 @@ mod tests {
     fn no_program_runs_on_no_cpus_or_fewer() {
         let (_, json) = lines(None);
         assert_eq!(json["programs"][0]["cpus"].to_string(), "0.0");
+    }
+
+    /// Two threads wait for a CPU for 0.3 and 0.1 of half a second: 0.8 threads, on average.
+    #[test]
+    fn the_run_queue_is_the_mean_number_of_threads_without_a_cpu() {
+        let waiting = |thread: i32, milliseconds: u64| {
+            let mut used = ThreadUse::of_nothing(0, thread);
+            used.time[ThreadActivity::Runnable as usize] = Nanos::from_millis(milliseconds);
+            Slice { thread: used, is_idle: false }
+        };
+        let (names, span) = (["solver".to_owned()], (Nanos::ZERO, Nanos::from_millis(500)));
+        let monitor = Monitor::sampled(&cosched_linux::kernel::procfs::Proc::default());
+        let slices = [waiting(5, 300), waiting(6, 100)];
+        let document = StatDocument::new(&names, &slices, None, None, span, &monitor);
+        assert!((document.programs[0].run_queue - 0.8).abs() < 1e-9);
+        let shown = document.lines(true, true);
+        let columns = |line: usize| -> Vec<&str> {
+            shown.lines().nth(line).unwrap().split_whitespace().collect()
+        };
+        // "at s" has two words.
+        let place = columns(0).iter().position(|column| *column == "queue").unwrap() - 1;
+        assert_eq!(columns(1)[place], "0.80", "{shown}");
     }
 
     #[test]
