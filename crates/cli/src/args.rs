@@ -143,15 +143,26 @@ pub(crate) struct MeasureArgs {
     /// machine (faithful) [default: table I of the paper]
     #[arg(long, value_name = "FILE", value_parser = quanta, value_hint = ValueHint::FilePath)]
     pub(crate) quanta: Option<Quanta>,
+    /// Count time asleep for input and output like time at locks when a slice is chosen (faithful).
+    #[arg(long)]
+    pub(crate) io_waits: bool,
     #[command(flatten)]
     pub(crate) shuffle: ShuffleArgs,
 }
 
 impl MeasureArgs {
     pub(crate) fn choices(&self) -> MeasureChoices {
-        let MeasureArgs { interval, actuators, no_guard, relearn, quanta, shuffle } = self.clone();
-        let (shuffle, usual_class) = (shuffle.choices(), None);
-        MeasureChoices { interval, actuators, no_guard, relearn, quanta, shuffle, usual_class }
+        let given = self.clone();
+        MeasureChoices {
+            interval: given.interval,
+            actuators: given.actuators,
+            no_guard: given.no_guard,
+            relearn: given.relearn,
+            quanta: given.quanta,
+            io_waits: given.io_waits,
+            shuffle: given.shuffle.choices(),
+            usual_class: None,
+        }
     }
 }
 

@@ -47,20 +47,24 @@ pub struct Chosen {
     pub lock_contention: f64,
     /// Share of references to the last-level cache that missed, 0 to 1, where it is known.
     pub miss_ratio: Option<f64>,
+    /// Share of its threads' time asleep for anything but locks, 0 to 1, where that counts.
+    pub io_wait: Option<f64>,
 }
 
 impl Chosen {
     /// The [`scaling_factor`] that the slice was chosen for.
     pub fn scaling_factor(&self) -> f64 {
-        scaling_factor(self.lock_contention, self.miss_ratio)
+        scaling_factor(self.lock_contention, self.miss_ratio, self.io_wait)
     }
 }
 
-/// 1 - max(miss ratio, lock contention): eq. 1 of the paper on faithful scheduling. It has
-/// [nine digits](to_nine_digits): with `1.0 - 0.7`, which is above 0.3, a program would get the row
-/// of table I after its own.
-pub fn scaling_factor(lock_contention: f64, miss_ratio: Option<f64>) -> f64 {
-    to_nine_digits(1.0 - lock_contention.max(miss_ratio.unwrap_or(0.0)))
+/// 1 - max(miss ratio, lock contention): eq. 1 of the paper on faithful scheduling, with its
+/// extension to programs that wait for input and output (section V-E2) where `io_wait` is given. It
+/// has [nine digits](to_nine_digits): with `1.0 - 0.7`, which is above 0.3, a program would get the
+/// row of table I after its own.
+pub fn scaling_factor(lock_contention: f64, miss_ratio: Option<f64>, io_wait: Option<f64>) -> f64 {
+    let waits = lock_contention.max(miss_ratio.unwrap_or(0.0)).max(io_wait.unwrap_or(0.0));
+    to_nine_digits(1.0 - waits)
 }
 
 /// A figure without the errors of floating-point arithmetic, so that it may be compared with the
@@ -98,6 +102,7 @@ mod tests {
         slice: Nanos::from_millis(200),
         lock_contention: 0.84,
         miss_ratio: None,
+        io_wait: None,
     });
 
     fn after(changes: &[SchedulingChange]) -> Treatment {
@@ -139,8 +144,10 @@ mod tests {
     #[test]
     fn the_scaling_factor_depends_on_the_worse_of_both() {
         let chosen = |lock_contention, miss_ratio| {
-            Chosen { slice: Nanos::ZERO, lock_contention, miss_ratio }.scaling_factor()
+            let (slice, io_wait) = (Nanos::ZERO, None);
+            Chosen { slice, lock_contention, miss_ratio, io_wait }.scaling_factor()
         };
+        assert_eq!(scaling_factor(0.12, Some(0.05), Some(0.6)), 0.4);
         assert_eq!(chosen(0.84, Some(0.05)), 0.16);
         assert_eq!(chosen(0.12, Some(0.5)), 0.5);
         assert_eq!(chosen(0.12, None), 0.88);
@@ -151,8 +158,8 @@ mod tests {
     fn each_hundredth_is_exactly_itself() {
         for hundredth in 0..=100 {
             let [waits, factor] = [100 - hundredth, hundredth].map(|n| f64::from(n) / 100.0);
-            assert_eq!(scaling_factor(waits, None), factor);
-            assert_eq!(scaling_factor(0.0, Some(waits)), factor);
+            assert_eq!(scaling_factor(waits, None, None), factor);
+            assert_eq!(scaling_factor(0.0, Some(waits), None), factor);
             assert_eq!(to_nine_digits([factor; 3].iter().sum::<f64>() / 3.0), factor);
         }
     }

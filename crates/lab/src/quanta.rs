@@ -162,8 +162,8 @@ fn run(
     let (result, seconds) = alone::run_once(session, alone, Kind::Faithful, &how, false)?;
     let reasons = result.decisions.iter().flat_map(|made| &made.reasons);
     let factor = reasons.filter_map(|reason| reason.why.read()).find_map(|why| match why {
-        FaithfulReason::Slice { lock_contention, miss_ratio, .. } => {
-            Some(scaling_factor(lock_contention, miss_ratio))
+        FaithfulReason::Slice { lock_contention, miss_ratio, io_wait, .. } => {
+            Some(scaling_factor(lock_contention, miss_ratio, io_wait))
         }
         _ => None,
     });

@@ -207,7 +207,7 @@ option_groups! {
     /// How programs are measured.
     Measuring, "measure programs", &["interval", "no-guard", "relearn"];
     /// Classes and slices.
-    Slices, "measure programs and give slices", &["actuators", "quanta"];
+    Slices, "measure programs and give slices", &["actuators", "quanta", "io-waits"];
     /// Groups of CPUs.
     Shuffling, "move threads between groups of CPUs", &[
         "groups", "group-by", "threshold", "hysteresis", "sort-by",

@@ -152,8 +152,9 @@ impl Faithful {
 
     /// Once a program has threads, it is measured. Until then it is looked at often: the paper's
     /// daemon sleeps "while program hasn't create its worker threads" (algorithm 1), for a time
-    /// that it does not say. Here it is a part of the program's age, so that workers are noticed
-    /// late by no more than that part, and a program that never makes any costs next to nothing.
+    /// that it does not say. Here it is a part of the program's age (and [`Params::look`] at
+    /// least), so that workers are noticed late by no more than that, and a program that never
+    /// makes any costs next to nothing.
     fn count_threads(&mut self, id: ProgramId, world: &World<'_>, plan: &mut Plan) {
         let Some(program) = world.program(id) else { return };
         let Some(tracked) = self.programs.get_mut(&id).filter(|t| t.stage == Stage::Alone) else {
@@ -184,7 +185,7 @@ impl Faithful {
             Stage::Unknown => None,
             Stage::Chosen { factor, .. } => Some(factor),
         };
-        let Some(found) = IntervalShares::of(world, id) else { return };
+        let Some(found) = IntervalShares::of(world, id, self.options.io_waits) else { return };
         let factor = found.scaling_factor();
         let range = self.params.range;
         let stages = self.stages.entry(id).or_default();
@@ -236,8 +237,8 @@ impl Faithful {
             }
         };
         tell(id, FaithfulReason::Given { actuator: given }, plan);
-        let IntervalShares { lock_contention, miss_ratio, profiled } = found;
-        let slice = FaithfulReason::Slice { slice, lock_contention, miss_ratio, profiled };
+        let IntervalShares { lock_contention, miss_ratio, profiled, io_wait } = found;
+        let slice = FaithfulReason::Slice { slice, lock_contention, miss_ratio, profiled, io_wait };
         tell(id, slice, plan);
     }
 
@@ -391,16 +392,25 @@ struct IntervalShares {
     miss_ratio: Option<f64>,
     /// Whether the miss ratio is that of solo runs, because nothing could be counted.
     profiled: bool,
+    /// Share of its threads' time asleep for anything but locks, where that counts.
+    io_wait: Option<f64>,
 }
 
 impl IntervalShares {
     /// What an interval has shown; `None` while no active thread has been seen.
-    fn of(world: &World<'_>, id: ProgramId) -> Option<IntervalShares> {
-        let (mut waited, mut all) = (0.0, 0.0);
+    ///
+    /// The paper extends to programs with much input and output "by considering how much time
+    /// threads utilizing CPU, IO characteristics" (section V-E2). A thread that neither ran nor
+    /// waited for a CPU or a lock slept for a file, a socket, a timer or another process. What of
+    /// these it was, no kernel tells without tracing, so all of it counts (`io_waits`).
+    fn of(world: &World<'_>, id: ProgramId, io_waits: bool) -> Option<IntervalShares> {
+        let (mut waited, mut slept, mut all) = (0.0, 0.0, 0.0);
         for thread in active_threads(world, id) {
             if let Some(wait) = thread.lock_wait {
+                let (lived, queued) = (lived(thread), thread.run_delay.unwrap_or_default());
                 waited += wait.as_secs_f64();
-                all += lived(thread).as_secs_f64();
+                slept += lived.since(wait + thread.on_cpu + queued).as_secs_f64();
+                all += lived.as_secs_f64();
             }
         }
         let mut own = world.samples.iter().filter(|sample| sample.program == id);
@@ -411,12 +421,13 @@ impl IntervalShares {
             lock_contention: (waited / all).min(1.0),
             miss_ratio: counted.map_or(known, |counts| counts.miss_ratio()),
             profiled: counted.is_none() && known.is_some(),
+            io_wait: io_waits.then(|| (slept / all).min(1.0)),
         })
     }
 
     /// Equation 1.
     fn scaling_factor(self) -> f64 {
-        scaling_factor(self.lock_contention, self.miss_ratio)
+        scaling_factor(self.lock_contention, self.miss_ratio, self.io_wait)
     }
 }
 

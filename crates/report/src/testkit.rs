@@ -86,6 +86,7 @@ pub(crate) fn faithful() -> RunResult {
         lock_contention,
         miss_ratio: None,
         profiled: false,
+        io_wait: None,
     };
     let tried = |actuator, against| FaithfulReason::Tried { actuator, against };
     let at =

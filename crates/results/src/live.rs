@@ -200,7 +200,7 @@ pub struct ChosenSlice {
 }
 
 impl From<Chosen> for ChosenSlice {
-    fn from(Chosen { slice, lock_contention, miss_ratio }: Chosen) -> ChosenSlice {
+    fn from(Chosen { slice, lock_contention, miss_ratio, .. }: Chosen) -> ChosenSlice {
         ChosenSlice { slice_seconds: slice.as_secs_f64(), lock_contention, miss_ratio }
     }
 }

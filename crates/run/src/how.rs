@@ -77,6 +77,8 @@ choices! {
         "relearn" relearn: bool,
         /// The slice for each scaling factor on this machine.
         "quanta" quanta: Option<Quanta>,
+        /// Whether waits for input and output count like waits at locks.
+        "io-waits" io_waits: bool,
     } and {
         /// The choices for `shuffling`.
         shuffle: ShuffleChoices,
@@ -149,6 +151,7 @@ impl How {
             actuators: self.measure.actuators.clone().unwrap_or(default.actuators),
             class: self.measure.usual_class,
             relearn: self.measure.relearn,
+            io_waits: self.measure.io_waits,
             quanta: self.measure.quanta.clone().unwrap_or(default.quanta),
             ..default
         }

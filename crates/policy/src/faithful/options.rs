@@ -14,6 +14,8 @@ pub struct FaithfulOptions {
     pub quanta: Quanta,
     /// The actuators that may be used; without the guard, the first one is.
     pub actuators: Vec<Actuator>,
+    /// Whether time asleep for input and output counts like time at locks (section V-E2).
+    pub io_waits: bool,
     /// Whether actuators are tried, and put back if they do not help.
     pub guard: bool,
     /// Whether actuators are tried again, whatever earlier runs have shown.
@@ -31,6 +33,7 @@ impl Default for FaithfulOptions {
             // Slices alone have not helped in any of our measurements
             // (docs/research/measurements.md).
             actuators: vec![Actuator::Batch, Actuator::BatchSlice],
+            io_waits: false,
             guard: true,
             relearn: false,
             class: None,

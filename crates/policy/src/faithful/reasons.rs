@@ -20,6 +20,9 @@ pub enum FaithfulReason {
         /// Whether the miss ratio is not measured now, but known from solo runs.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         profiled: bool,
+        /// Share of its threads' time asleep for anything but locks, 0 to 1, where that counts.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        io_wait: Option<f64>,
     },
     /// Its threads use this actuator from now on, without a trial: there is no other one to try, or
     /// others are to be tried against it.
@@ -71,8 +74,8 @@ impl FaithfulReason {
     pub fn scheduling(self) -> Option<SchedulingChange> {
         Some(match self {
             FaithfulReason::Stages { .. } => return None,
-            FaithfulReason::Slice { slice, lock_contention, miss_ratio, .. } => {
-                SchedulingChange::Slice(Chosen { slice, lock_contention, miss_ratio })
+            FaithfulReason::Slice { slice, lock_contention, miss_ratio, io_wait, .. } => {
+                SchedulingChange::Slice(Chosen { slice, lock_contention, miss_ratio, io_wait })
             }
             FaithfulReason::Given { actuator }
             | FaithfulReason::Recalled { actuator }
@@ -89,8 +92,8 @@ impl Words for FaithfulReason {
     /// The length of a slice holds until the next slice is chosen.
     fn words(&self) -> Wording {
         match *self {
-            FaithfulReason::Slice { slice, lock_contention, miss_ratio, profiled } => {
-                let waits = at_locks(lock_contention, miss_ratio, profiled);
+            FaithfulReason::Slice { slice, lock_contention, miss_ratio, profiled, io_wait } => {
+                let waits = at_locks(lock_contention, miss_ratio, profiled, io_wait);
                 Wording::new(
                     "this time slice suits its waits at locks and its cache misses",
                     format!("slice {}", span(slice)),
@@ -137,7 +140,12 @@ impl Words for FaithfulReason {
 }
 
 /// What threads wait for; `profiled`: the misses are from the program's profile.
-pub fn at_locks(lock_contention: f64, miss_ratio: Option<f64>, profiled: bool) -> String {
+pub fn at_locks(
+    lock_contention: f64,
+    miss_ratio: Option<f64>,
+    profiled: bool,
+    io_wait: Option<f64>,
+) -> String {
     let misses = match miss_ratio {
         Some(ratio) if profiled => {
             format!("{} cache misses in its profile, not measured in this run", percent(ratio))
@@ -145,5 +153,7 @@ pub fn at_locks(lock_contention: f64, miss_ratio: Option<f64>, profiled: bool) -
         Some(ratio) => format!("{} cache misses", percent(ratio)),
         None => "cache misses unknown".to_owned(),
     };
-    format!("{} of the time at locks, {misses}", percent(lock_contention))
+    let io_wait = io_wait.map(|share| format!("{} for input and output, ", percent(share)));
+    let io_wait = io_wait.unwrap_or_default();
+    format!("{} of the time at locks, {io_wait}{misses}", percent(lock_contention))
 }

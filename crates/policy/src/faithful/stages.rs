@@ -7,9 +7,9 @@
 //! "appropriate time-quanta for different pipeline stage threads according to their resource usage"
 //! is its future work (section V-E2). How stages are found is ours.
 //!
-//! *Stages* are found by the wait profile. Threads are sorted by their share of time at locks, which
-//! for a pipeline are its queues. A stage ends where the next thread waits for longer by more than
-//! a row of table I is wide. Threads that all wait alike are no pipeline.
+//! *Stages* are found by the wait profile. Threads are sorted by their share of time at locks,
+//! which are the queues of a pipeline. A stage ends where the next thread waits for longer by more
+//! than a row of table I is wide. Threads that all wait alike are no pipeline.
 //!
 //! *Slice* of a stage: eq. 1 with the mean of its threads' shares, and the program's miss ratio, as
 //! references to the cache are not counted for each thread. A thread keeps its slice until the
@@ -49,7 +49,7 @@ impl StageSlices {
     ) {
         for stage in stages(waits, range) {
             let mean = stage.iter().map(|(_, wait)| wait).sum::<f64>() / stage.len() as f64;
-            let factor = scaling_factor(mean, miss_ratio);
+            let factor = scaling_factor(mean, miss_ratio, None);
             for (id, _) in stage {
                 let before = self.chosen.get(&id).map(|(before, _)| *before);
                 if before.is_none_or(|before| to_nine_digits(factor - before).abs() > range) {

@@ -376,6 +376,25 @@ fn the_stages_of_a_pipeline_have_slices_of_their_own() {
     assert_eq!((slice(&lab), of_threads(&lab)), (Some(200), vec![None; 4]));
 }
 
+/// Each thread computes for a quarter of its time and sleeps for a disk for the rest: 1 - 0.75 has
+/// 150 ms. Without the term it has 10 ms, as eq. 1 has it.
+#[test]
+fn waits_for_input_and_output_count_where_they_are_asked_for() {
+    for (io_waits, expected) in [(true, 150), (false, 10)] {
+        let options = FaithfulOptions { io_waits, ..FaithfulOptions::of_the_paper() };
+        let policy = Faithful::new(options, &AllParams::default());
+        let mut lab = Lab::new(policy, 4, vec![program(0, 4)]);
+        born(&mut lab, 2);
+        interval(&mut lab, &[0.75, 0.75], None);
+        lab.scene.samples.iter_mut().for_each(|sample| sample.lock_wait = Some(Nanos::ZERO));
+        lab.tell(&[Cause::Sampled(A)]);
+        assert_eq!(slice(&lab), Some(expected), "counted: {io_waits}");
+        let why = lab.plan.reasons.last().and_then(|reason| reason.why.read());
+        let Some(FaithfulReason::Slice { io_wait, .. }) = why else { panic!("{why:?}") };
+        assert_eq!(io_wait, io_waits.then_some(0.75));
+    }
+}
+
 #[test]
 fn weights_become_nice_values_and_stay_with_a_slice() {
     let light = Program { weight: 0.5, ..program(1, 4) };

@@ -32,6 +32,9 @@ pub struct SliceChoice {
     pub miss_ratio: Option<f64>,
     /// Whether that share is from the program's profile, because it could not be measured.
     pub profiled: bool,
+    /// The share of the threads' time asleep for anything but locks, where that counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub io_wait: Option<f64>,
 }
 
 /// A trial of an actuator, and its result.
@@ -51,13 +54,14 @@ pub struct TriedActuator {
 
 pub(super) fn choices(result: &RunResult, slot: usize) -> Vec<SliceChoice> {
     let choice = |(from_seconds, why): (f64, &Why)| match why.read()? {
-        FaithfulReason::Slice { slice, lock_contention, miss_ratio, profiled } => {
+        FaithfulReason::Slice { slice, lock_contention, miss_ratio, profiled, io_wait } => {
             Some(SliceChoice {
                 from_seconds,
                 slice_seconds: slice.as_secs_f64(),
                 lock_contention,
                 miss_ratio,
                 profiled,
+                io_wait,
             })
         }
         _ => None,
@@ -114,7 +118,9 @@ pub fn why_unset(result: &RunResult, slot: usize) -> Option<&'static str> {
     if !treatment::is_original(result, slot) {
         return None;
     }
-    let factor = |choice: &SliceChoice| scaling_factor(choice.lock_contention, choice.miss_ratio);
+    let factor = |choice: &SliceChoice| {
+        scaling_factor(choice.lock_contention, choice.miss_ratio, choice.io_wait)
+    };
     let hardly_waits = choices(result, slot).iter().all(|choice| factor(choice) > NOTHING_TO_WIN);
     let spins = spinning::noteworthy(&result.programs[slot]).is_some();
     Some(match recalled(result, slot) {
@@ -137,7 +143,8 @@ pub(super) fn in_words(story: &ProgramStory, run: &RunResult, slot: usize) -> Ve
     let mut lines = vec![format!("After {}, {chosen}:", words::span(before))];
     let slice = |choice: &SliceChoice| {
         let from = words::instant(nanos(choice.from_seconds));
-        let why = words::at_locks(choice.lock_contention, choice.miss_ratio, choice.profiled);
+        let SliceChoice { lock_contention, miss_ratio, profiled, io_wait, .. } = *choice;
+        let why = words::at_locks(lock_contention, miss_ratio, profiled, io_wait);
         format!("  from {from}: {} ({why}).", words::span(nanos(choice.slice_seconds)))
     };
     lines.extend(abridged(choices, slice));

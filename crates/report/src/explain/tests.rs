@@ -407,7 +407,8 @@ fn trials_have_their_results() {
     let fields = (ms(10), 0.02, None, false);
     let (slice, lock_contention, miss_ratio, profiled) = fields;
     computes.decisions[1].reasons[3].why =
-        FaithfulReason::Slice { slice, lock_contention, miss_ratio, profiled }.into();
+        FaithfulReason::Slice { slice, lock_contention, miss_ratio, profiled, io_wait: None }
+            .into();
     let why = super::unset(&computes).remove(0);
     assert!(
         why.ends_with("for b: threads that hardly wait for locks or memory gain nothing from it.")

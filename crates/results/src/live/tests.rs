@@ -225,7 +225,8 @@ fn a_slice_and_a_trial_stay_until_the_next_choice() {
     impl Policy for Tries {
         fn decide(&mut self, _: &[Cause], world: &World<'_>, plan: &mut Plan) {
             let [program] = world.programs else { return };
-            let chosen = Chosen { slice: MS(30), lock_contention: 0.25, miss_ratio: None };
+            let chosen =
+                Chosen { slice: MS(30), lock_contention: 0.25, miss_ratio: None, io_wait: None };
             let (actuator, against) = (Actuator::Batch, Actuator::None);
             self.0 += 1;
             if self.0 == 1 {

@@ -17,6 +17,7 @@ fn of_many_slices_the_first_and_the_last_are_shown() {
                         lock_contention: 0.84,
                         miss_ratio: (*slice == 20).then_some(0.05),
                         profiled: false,
+                        io_wait: None,
                     }
                     .into(),
                 }],
