@@ -38,6 +38,8 @@ pub struct Descriptor {
     pub weights: bool,
     /// How many quanta a round has; `None`: its runs cannot be predicted.
     pub round: Option<RoundLength>,
+    /// How many gangs share the limit on frozen time; `None`: that is not known before the start.
+    pub gang_count: Option<GangCount>,
     /// How long a gang runs at a time by default.
     pub quantum: Nanos,
     /// Whether it can run attached programs: it freezes no program, and moves none to another
@@ -76,6 +78,7 @@ impl Descriptor {
             limits_threads: false,
             weights: false,
             round: None,
+            gang_count: None,
             quantum: QUANTUM,
             attaches: false,
             learns: Learns::Nothing,
@@ -117,6 +120,9 @@ impl Descriptor {
 /// How many quanta a round of programs of these sizes has, on this number of CPUs. No program is
 /// larger than the machine.
 pub type RoundLength = fn(&[usize], usize) -> f64;
+
+/// How many gangs programs of these sizes take turns in, on this number of CPUs.
+pub type GangCount = fn(&[usize], usize) -> usize;
 
 pub(crate) type Build = fn(&Options) -> Result<Box<dyn Policy + Send>, Unfit>;
 

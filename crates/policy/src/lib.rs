@@ -59,7 +59,7 @@ mod unmanaged;
 
 pub use common::goal::Goal;
 pub use constant::Param;
-pub use descriptor::{Descriptor, Gangs, Learns, Need, OptionGroup, RoundLength};
+pub use descriptor::{Descriptor, GangCount, Gangs, Learns, Need, OptionGroup, RoundLength};
 pub use fair_progress::FairOptions;
 pub use faithful::{FaithfulOptions, NOTHING_TO_WIN, Quanta, QuantaError, RANGE, at_locks};
 pub use gangs::bandwidth::{Slowdowns, SlowdownsError};

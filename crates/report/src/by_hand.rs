@@ -38,7 +38,8 @@ pub(crate) fn outcome() -> Outcome {
     let quantum = |gang| (None, Quantum { round: 1, gang, gangs: 2, length: ms(100) }.into());
     let about =
         |slot, generation, why: SharedReason| (Some(ProgramId { slot, generation }), why.into());
-    let shortened = SharedReason::QuantumShortened { requested: ms(200), given: ms(100) };
+    let (requested, given, max_frozen) = (ms(200), ms(100), Some(ms(1000)));
+    let shortened = SharedReason::QuantumShortened { requested, given, max_frozen };
     let decisions = vec![
         decision(
             0,

@@ -27,6 +27,7 @@ pub mod panels;
 mod processes;
 mod report;
 pub mod screen;
+pub mod shortened;
 pub mod silence;
 pub mod spent;
 mod spinning;

@@ -22,6 +22,7 @@ mod seen;
 mod sources;
 mod streams;
 mod terms;
+mod turn_lengths;
 mod workers;
 
 pub use by_weight::{ByWeightReport, unused_by_weight};

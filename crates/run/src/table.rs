@@ -3,7 +3,7 @@
 
 use comfy_table::Cell;
 use cosched_core::{Exit, Waits};
-use cosched_report::{after, disturbance, molding, silence, spent, words};
+use cosched_report::{after, disturbance, molding, shortened, silence, spent, words};
 use cosched_results::result::{Backends, NONE, ProgramResult, RunResult};
 
 use crate::deviations;
@@ -36,6 +36,7 @@ pub fn run(result: &RunResult, after: &AfterTable) -> String {
         deviations::sentences([result]),
         silence::sentences([result]),
         molding::sentences([result]),
+        shortened::sentence(result).into_iter().collect(),
         disturbance::impossible_solos([result]).into_iter().collect(),
         vec![verdict(result)],
         after.next.clone(),

@@ -297,6 +297,23 @@ fn no_program_is_frozen_for_a_whole_long_quantum() {
     }
 }
 
+/// Eleven quanta of others and their switches have 900 ms: 81.3 ms each. Late wake-ups may shorten
+/// them further.
+#[test]
+fn shortened_turns_are_told_before_and_after_the_run() {
+    let place = Place::new();
+    let tables: Vec<_> = (0..12).map(|i| program(&format!("p{i}"), "threads = 1", ":")).collect();
+    let ended = place.run(&tables, "--policy gang --quantum 100ms").ended().with(0);
+    let before = "turns are shortened from 100 ms to 81.3 ms, so that no program is paused for";
+    let ended = ended.saying(&[before, "Remedy: `--max-frozen 1.3s` allows turns of 100 ms"]);
+    assert!(ended.stdout.contains("Turns were shortened from 100 ms to"), "{}", ended.stdout);
+    let story = place.cosched(&["explain", "out"]).ended().with(0).stdout;
+    assert_eq!(story.matches("urns were shortened from 100 ms to").count(), 1, "{story}");
+    let long = "--policy gang --quantum 100ms --max-frozen 1.3s --force";
+    let ended = place.run(&tables, long).ended().with(0);
+    assert!(!ended.stderr.contains("shortened"), "{}", ended.stderr);
+}
+
 #[test]
 fn a_repeated_program_runs_again_until_all_have_run_once() {
     let place = Place::new();

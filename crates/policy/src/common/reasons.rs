@@ -80,6 +80,9 @@ pub enum SharedReason {
         requested: Nanos,
         /// The length in effect.
         given: Nanos,
+        /// How long a program may be frozen at a stretch; older runs do not tell.
+        #[serde(default)]
+        max_frozen: Option<Nanos>,
     },
     /// It was started with fewer threads than it requests. By solo runs, the last program ends
     /// sooner this way.
@@ -135,7 +138,7 @@ impl Words for SharedReason {
                 "fills idle CPU time",
             ),
             SharedReason::NeverFrozen => Wording::new("it must never be paused", "never paused"),
-            SharedReason::QuantumShortened { requested, given } => Wording::new(
+            SharedReason::QuantumShortened { requested, given, .. } => Wording::new(
                 "quanta are shortened, so that no program is paused for longer than allowed",
                 "quantum shortened",
             )

@@ -22,6 +22,7 @@ use crate::gangs::rounds::{Gang, Rounds};
 /// Section 4.2.1.
 pub(crate) const GANG: Descriptor = Descriptor {
     round: Some(|sizes, _| sizes.len() as f64),
+    gang_count: Some(|sizes, _| sizes.len()),
     ..Descriptor::of_gangs("gang", "programs take turns, one at a time", |options| {
         Ok(Box::new(Rounds::new(options, cut, None)))
     })

@@ -37,6 +37,7 @@ use crate::gangs::thread_limits::{LimitReason, ThreadLimits};
 /// Section 4.2.2.
 pub(crate) const GREEDY: Descriptor = Descriptor {
     round: Some(turns),
+    gang_count: Some(|sizes, cpus| turns(sizes, cpus) as usize),
     options: &[OF_GANGS, &[OptionGroup::Fill]],
     ..Descriptor::of_gangs(
         "greedy",

@@ -67,6 +67,7 @@ const QUANTUM_ENDS: Token = Token(0);
 /// Section 4.2.4.
 pub(crate) const MINWAIT: Descriptor = Descriptor {
     round: Some(turns),
+    gang_count: Some(gang_count),
     reasons: &[ReasonSet::of::<MinwaitReason>()],
     ..Descriptor::of_gangs(
         "minwait",
@@ -390,6 +391,11 @@ impl Policy for Minwait {
 /// How many quanta it takes to serve every program once.
 pub(crate) fn turns(sizes: &[usize], cpus: usize) -> f64 {
     sizes.iter().sum::<usize>() as f64 / cpus.max(1) as f64
+}
+
+/// Each program may have a quantum of its own, unless all run at once.
+fn gang_count(sizes: &[usize], cpus: usize) -> usize {
+    if turns(sizes, cpus) > 1.0 { sizes.len() } else { 1 }
 }
 
 struct WaitingUnit<'a> {

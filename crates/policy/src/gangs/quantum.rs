@@ -20,6 +20,7 @@
 use cosched_core::{Nanos, Plan};
 
 use crate::common::reasons::SharedReason;
+use crate::kind::Options;
 
 use super::params::Params;
 pub use super::params::{LONGEST, SHORTEST};
@@ -28,6 +29,15 @@ pub use super::params::{LONGEST, SHORTEST};
 pub fn possible() -> String {
     let (least, most) = (SHORTEST.as_secs_f64() * 1e3, LONGEST.as_secs_f64());
     format!("from {least:.0} ms to {most:.0} s")
+}
+
+/// The quantum of so many gangs of equal weight, where the limit on frozen time makes it shorter
+/// than requested.
+pub fn shortened(gangs: usize, max_frozen: Nanos, options: &Options) -> Option<Nanos> {
+    let mut rule = QuantumRule::new(options.quantum, options.params.gangs);
+    let mut weights = Weights::new(vec![1.0; gangs]);
+    let given = rule.length(&mut weights, 0, max_frozen, &mut Plan::default());
+    (given < options.quantum).then_some(given)
 }
 
 #[derive(Debug)]
@@ -105,7 +115,8 @@ impl QuantumRule {
         let per_weight = weights.worth(self.requested, limit, shortest);
         let given = length_of(weights.lightest, per_weight, shortest);
         if given != self.given && given < self.requested {
-            plan.because(None, SharedReason::QuantumShortened { requested: self.requested, given });
+            let (requested, max_frozen) = (self.requested, Some(max_frozen));
+            plan.because(None, SharedReason::QuantumShortened { requested, given, max_frozen });
         }
         self.given = given;
         length_of(weights.each[turn], per_weight, shortest)
@@ -173,6 +184,16 @@ mod tests {
         assert_eq!(lengths(&mut quantum, &[1.0; 19]), (vec![49_500; 19], 0));
         assert_eq!(lengths(&mut quantum, &[1.0; 9]), (vec![100_000; 9], 0));
         assert_eq!(lengths(&mut quantum, &[1.0; 19]).1, 1);
+    }
+
+    /// Eleven others in 0.9 s; each switch takes half a millisecond: 900 / 11 - 0.5 = 81.3 ms.
+    #[test]
+    fn the_length_of_many_quanta_is_known_before_the_start() {
+        let options = Options { quantum: ASKED, ..Options::default() };
+        assert_eq!(shortened(12, SECOND, &options), Some(Nanos(81_318_181)));
+        let enough = Nanos::from_millis(1300);
+        assert_eq!(shortened(12, enough, &options), None);
+        assert_eq!([1, 9].map(|gangs| shortened(gangs, SECOND, &options)), [None; 2]);
     }
 
     /// Late wake-ups shorten the quantum. One that is absurdly late hardly does.

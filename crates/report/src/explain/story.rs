@@ -26,6 +26,7 @@ use super::turns::ProgramTurns;
 use crate::disturbance;
 use crate::history::{Activity, History, Phase, PlannedQuantum, Sent, nanos};
 use crate::interference::Interference;
+use crate::shortened::sentence as shortened_turns;
 use crate::{after, detached, molding, processes, silence, spent, spinning, unpaused, words};
 
 /// Where the time of a run went.
@@ -199,7 +200,7 @@ fn sentences(history: &History<'_>) -> Vec<String> {
     lines.extend(spread::sentence(result));
     lines.extend(processes::sentence(result));
     lines.extend(spinning::sentence(result));
-    lines.extend(quanta(history));
+    lines.extend(quanta(history).into_iter().chain(shortened_turns(result)));
     lines.extend(silence::sentences([result]));
     let last = result.programs.iter().filter_map(|program| {
         Some((program.arrived_seconds + program.turnaround_seconds?, &program.name))

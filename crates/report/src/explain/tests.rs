@@ -229,6 +229,9 @@ fn a_story_says_where_the_time_went() {
              programs that ran at the same time).",
             "The run had 4 quanta (turns), planned for 100 ms, and 2 switches of 2 ms (median; \
              longest 3 ms).",
+            "Turns were shortened from 200 ms to 100 ms, so that no program is paused for longer \
+             than 1.00 s at a stretch (`--max-frozen`). Remedy: `--max-frozen 2.0s` allows turns \
+             of 200 ms.",
             "c finished last.",
             "a took 250 ms: 140 ms solo time, 103 ms waiting, 7 ms interference.",
             "b took 300 ms: 150 ms solo time, 107 ms waiting, 10 ms stopped by another process, \

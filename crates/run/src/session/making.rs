@@ -279,7 +279,9 @@ impl Session {
                 }
             }
             self.tell_of_workers(request);
-            self.tell_of_pauses(request, &threads, Pauses::of(machine.run_cgroups()));
+            let pauses = Pauses::of(machine.run_cgroups());
+            self.tell_of_pauses(request, &threads, pauses);
+            self.tell_of_turn_lengths(request, &threads, pauses);
         }
         let backends = backends(request.kind, &machine, self);
         let cpu_before = own_cpu_seconds();

@@ -188,7 +188,8 @@ fn heavier_programs_have_longer_quanta() {
     let many = lab(Kind::Gang, 2, programs(&[2; 19]));
     let (_, _, gangs, length) = many.quantum().unwrap();
     assert_eq!((gangs, length), (19, Nanos::from_micros(49_500)));
-    let shortened = Some(SharedReason::QuantumShortened { requested: QUANTUM, given: length });
+    let (requested, max_frozen) = (QUANTUM, Some(Nanos::from_secs(1)));
+    let shortened = Some(SharedReason::QuantumShortened { requested, given: length, max_frozen });
     assert!(many.plan.reasons.iter().any(|reason| reason.why.read() == shortened));
 }
 
