@@ -77,8 +77,8 @@ pub(crate) struct PolicyArgs {
     /// Backfill: give CPUs that a gang leaves idle to programs of other gangs (greedy, cgreedy).
     #[arg(long)]
     pub(crate) fill: bool,
-    /// A table of how much programs slow each other down on this machine, such as one by `cosched
-    /// sim slowdowns` (bandwidth; fair-progress, where nothing better is known of a program).
+    /// A table of how much programs slow each other down on this machine, by `cosched calibrate
+    /// slowdowns` (bandwidth; fair-progress, where nothing better is known of a program).
     #[arg(long, value_name = "FILE", value_parser = slowdowns, value_hint = ValueHint::FilePath)]
     pub(crate) slowdowns: Option<Arc<Slowdowns>>,
     /// Longest time that a program may be paused at once: 1ms to a day. Turns are shortened to keep

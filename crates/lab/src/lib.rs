@@ -5,6 +5,7 @@
 //! | [`values`] | values that users write: times, numbers, files |
 //! | [`stat`] | what was seen of running programs |
 //! | [`stop`] | why measuring ends early |
+//! | `slowdown_document` | tables of slowdowns |
 //! | `alone` | each program alone, measured and kept |
 //! | [`experiment`] | several runs are compared |
 //! | [`gather`] | which runs belong together, and are compared |
@@ -13,6 +14,7 @@
 //! | [`profile`] | how programs run alone, shown |
 //! | [`advise`] | how many threads each program should have |
 //! | [`quanta`] | which slice suits which scaling factor |
+//! | [`slowdowns`] | how much streams through memory slow each other down |
 //! | [`stats`] | what times show that another program measured |
 //!
 //! A module uses only those above it.
@@ -27,6 +29,8 @@ pub mod gather;
 pub mod profile;
 pub mod quanta;
 pub mod sim;
+mod slowdown_document;
+pub mod slowdowns;
 pub mod stat;
 pub mod stats;
 pub mod stop;

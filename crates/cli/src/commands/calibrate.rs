@@ -2,13 +2,16 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use cosched_core::Nanos;
 use cosched_lab::quanta::quanta;
+use cosched_lab::slowdowns::{SlowdownChoices, slowdowns};
 use cosched_linux::kernel::sched_attr::{LONGEST_SLICE, SHORTEST_SLICE};
+use cosched_policy::Placement;
 
-use crate::args::{duration, whole};
+use crate::args::{choices, duration, whole};
 use crate::ui::failure::Failure;
 
 #[derive(Debug, Args)]
@@ -22,6 +25,11 @@ enum What {
     /// Measure which slice suits which scaling factor, as for table I of the paper on faithful
     /// scheduling. Prints the table for `--quanta`.
     Quanta(QuantaArgs),
+    /// Measure how much programs that stream through memory slow each other down, in pairs and
+    /// triples. Writes the table for `--slowdowns`.
+    ///
+    /// Interrupted, it goes on where it was when it is started again.
+    Slowdowns(SlowdownsArgs),
 }
 
 #[derive(Debug, Args)]
@@ -42,9 +50,48 @@ pub(crate) struct QuantaArgs {
     runs: u16,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct SlowdownsArgs {
+    /// The file for the table. Beside it FILE.measured keeps what is measured, until the table is
+    /// complete.
+    #[arg(long, short, value_name = "FILE", default_value = "slowdowns.toml")]
+    out: PathBuf,
+    /// Rounds, of which the medians count.
+    #[arg(long, default_value_t = 5, allow_negative_numbers = true,
+          value_parser = whole(1..=1000u16))]
+    runs: u16,
+    /// Threads of each program [default: as many as leave room for three programs]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole(1..=4096u16))]
+    threads: Option<u16>,
+    /// Where the threads of a program go.
+    #[arg(long, default_value = Placement::default().name(), hide_possible_values = true,
+          value_parser = choices::listed(Placement::ALL, Placement::name))]
+    placement: Placement,
+    /// How long each measurement lasts: 1ms to 60s.
+    #[arg(long, default_value = "500ms", value_parser = window)]
+    window: Duration,
+    /// Also print the table as JSON on standard output.
+    #[arg(long)]
+    json: bool,
+}
+
 pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<ExitCode, Failure> {
-    let What::Quanta(QuantaArgs { training, slices, runs }) = &args.what;
-    quanta(training, slices, *runs)
+    match &args.what {
+        What::Quanta(QuantaArgs { training, slices, runs }) => quanta(training, slices, *runs),
+        What::Slowdowns(args) => {
+            let SlowdownsArgs { threads, placement, runs, window, .. } = *args;
+            slowdowns(&args.out, SlowdownChoices { threads, placement, runs, window }, args.json)
+        }
+    }
+}
+
+fn window(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        window if (Duration::from_millis(1)..=Duration::from_secs(60)).contains(&window) => {
+            Ok(window)
+        }
+        _ => Err("1ms to 60s".to_owned()),
+    }
 }
 
 fn slice(text: &str) -> Result<Nanos, String> {

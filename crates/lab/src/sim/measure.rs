@@ -9,6 +9,7 @@ mod cpu;
 mod description;
 mod document;
 mod memory;
+mod streams;
 mod threads;
 
 use std::path::Path;
@@ -33,6 +34,7 @@ use crate::ui::{Talk, print, print_json, say};
 pub(super) use cpu::spin_turn;
 use description::MeasuredFigures;
 pub(crate) use memory::peak as memory_peak;
+pub(crate) use streams::{Stream, streams};
 
 /// How thoroughly to measure.
 #[derive(Clone, Copy, Debug)]

@@ -15,10 +15,10 @@ use cosched_core::format::count;
 use cosched_policy::Kind;
 use cosched_sim::SimulatedJob;
 use cosched_workload::{ProgramSpec, Repeat, Workload, shown, shown_path};
-use serde::Serialize;
 
 use super::options::MachineOptions;
 use super::simulator::{Scene, Simulator, on_its_own};
+use crate::slowdown_document::SlowdownTable;
 use crate::source;
 use crate::ui::failure::{Failure, together};
 use crate::ui::{print, print_json};
@@ -49,14 +49,14 @@ pub fn slowdowns(jobs: &Path, on: &MachineOptions, json: bool) -> Result<ExitCod
         )));
     }
     let jobs = simulator.jobs(&workload)?;
-    let table = SlowdownTable::of(&simulator, &workload, &jobs)?;
+    let table = measured(&simulator, &workload, &jobs)?;
     let name = &simulator.hardware.name;
     let how = {
         let threads = count(threads.unwrap_or(0), "thread", "threads");
         format!("{name}, simulated, {threads} each, {}", on.placement)
     };
     let levels: Vec<f64> = workload.programs.iter().map(traffic).collect();
-    let table = table.spread_out(how, levels);
+    let table = table.spread_out(SCHEMA, how, levels);
     match json {
         true => print_json(&serde_json::to_string_pretty(&table).map_err(Failure::broken)?)?,
         false => print(&table.toml())?,
@@ -89,94 +89,41 @@ fn check_traffic(workload: &Workload) -> Result<(), Failure> {
     if wrong.is_empty() { Ok(()) } else { Err(together(wrong)) }
 }
 
-/// The slowdown of a variant with one or two others, in the order of their numbers.
-struct SlowdownTable(BTreeMap<(usize, Vec<usize>), f64>);
-
-impl SlowdownTable {
-    fn of(
-        simulator: &Simulator,
-        workload: &Workload,
-        jobs: &[SimulatedJob],
-    ) -> Result<SlowdownTable, Failure> {
-        let variants = 0..jobs.len();
-        let alone = |(spec, job)| Ok(simulator.alone(spec, job)?.time);
-        let alone = workload.programs.iter().zip(jobs).map(alone);
-        let alone = alone.collect::<Result<Vec<_>, Failure>>()?;
-        let mut table = BTreeMap::new();
-        let pairs = variants.clone().flat_map(|a| (a..jobs.len()).map(move |b| vec![a, b]));
-        let triples = variants.flat_map(|a| {
-            (a..jobs.len()).flat_map(move |b| (b..jobs.len()).map(move |c| vec![a, b, c]))
-        });
-        for together in pairs.chain(triples) {
-            let spec = |(position, variant): (usize, &usize)| ProgramSpec {
-                name: position.to_string(),
-                repeat: Repeat::UntilAllFinish,
-                ..on_its_own(&workload.programs[*variant])
-            };
-            let beside = Workload { programs: together.iter().enumerate().map(spec).collect() };
-            let jobs: Vec<SimulatedJob> =
-                together.iter().map(|variant| jobs[*variant].clone()).collect();
-            let profiles = vec![Profile::default(); together.len()];
-            let (_, outcome, _) = simulator.run(&beside, Kind::Greedy, &jobs, &profiles)?;
-            for (position, variant) in together.iter().enumerate() {
-                let done = outcome.programs[position].done.ok_or_else(|| {
-                    Failure::Broken(format!("{} did not end", workload.programs[*variant].name))
-                })?;
-                let others = [&together[..position], &together[position + 1..]].concat();
-                table
-                    .insert((*variant, others), done.as_secs_f64() / alone[*variant].as_secs_f64());
-            }
+/// What each variant suffers with each other, and with each two.
+fn measured(
+    simulator: &Simulator,
+    workload: &Workload,
+    jobs: &[SimulatedJob],
+) -> Result<SlowdownTable, Failure> {
+    let variants = 0..jobs.len();
+    let alone = |(spec, job)| Ok(simulator.alone(spec, job)?.time);
+    let alone = workload.programs.iter().zip(jobs).map(alone);
+    let alone = alone.collect::<Result<Vec<_>, Failure>>()?;
+    let mut table = BTreeMap::new();
+    let pairs = variants.clone().flat_map(|a| (a..jobs.len()).map(move |b| vec![a, b]));
+    let triples = variants.flat_map(|a| {
+        (a..jobs.len()).flat_map(move |b| (b..jobs.len()).map(move |c| vec![a, b, c]))
+    });
+    for together in pairs.chain(triples) {
+        let spec = |(position, variant): (usize, &usize)| ProgramSpec {
+            name: position.to_string(),
+            repeat: Repeat::UntilAllFinish,
+            ..on_its_own(&workload.programs[*variant])
+        };
+        let beside = Workload { programs: together.iter().enumerate().map(spec).collect() };
+        let jobs: Vec<SimulatedJob> =
+            together.iter().map(|variant| jobs[*variant].clone()).collect();
+        let profiles = vec![Profile::default(); together.len()];
+        let (_, outcome, _) = simulator.run(&beside, Kind::Greedy, &jobs, &profiles)?;
+        for (position, variant) in together.iter().enumerate() {
+            let done = outcome.programs[position].done.ok_or_else(|| {
+                Failure::Broken(format!("{} did not end", workload.programs[*variant].name))
+            })?;
+            let others = [&together[..position], &together[position + 1..]].concat();
+            table.insert((*variant, others), done.as_secs_f64() / alone[*variant].as_secs_f64());
         }
-        Ok(SlowdownTable(table))
     }
-
-    fn slowdown(&self, variant: usize, mut others: Vec<usize>) -> f64 {
-        others.sort_unstable();
-        self.0[&(variant, others)]
-    }
-
-    /// The table with every order of the variants.
-    fn spread_out(&self, machine: String, levels: Vec<f64>) -> SlowdownsDocument {
-        let n = levels.len();
-        let row = |slowdown: &dyn Fn(usize) -> f64| (0..n).map(slowdown).collect::<Vec<f64>>();
-        let pairs = (0..n).map(|a| row(&|b| self.slowdown(a, vec![b]))).collect();
-        let triple = |a, b| row(&|c| self.slowdown(a, vec![b, c]));
-        let triples = (0..n).map(|a| (0..n).map(|b| triple(a, b)).collect()).collect();
-        SlowdownsDocument { schema: SCHEMA, machine, gigabytes_per_second: levels, pairs, triples }
-    }
-}
-
-#[derive(Debug, Serialize)]
-struct SlowdownsDocument {
-    schema: &'static str,
-    machine: String,
-    /// Of each variant alone, rising.
-    gigabytes_per_second: Vec<f64>,
-    /// By variant and its co-runner.
-    pairs: Vec<Vec<f64>>,
-    /// By variant and its two co-runners.
-    triples: Vec<Vec<Vec<f64>>>,
-}
-
-impl SlowdownsDocument {
-    /// As `--slowdowns` reads it.
-    fn toml(&self) -> String {
-        let list = |items: Vec<String>| format!("[{}]", items.join(", "));
-        let row = |row: &Vec<f64>| list(row.iter().map(|ratio| format!("{ratio:.4}")).collect());
-        let pairs = self.pairs.iter().map(|pair| format!("    {},\n", row(pair)));
-        let triples = self.triples.iter().map(|rows| {
-            let rows = rows.iter().map(|triple| format!("        {},\n", row(triple)));
-            format!("    [\n{}    ],\n", rows.collect::<String>())
-        });
-        let levels = self.gigabytes_per_second.iter().map(|level| format!("{level:?}"));
-        format!(
-            "machine = {:?}\ngigabytes_per_second = {}\npairs = [\n{}]\ntriples = [\n{}]",
-            self.machine,
-            list(levels.collect()),
-            pairs.collect::<String>(),
-            triples.collect::<String>(),
-        )
-    }
+    Ok(SlowdownTable(table))
 }
 
 #[cfg(test)]

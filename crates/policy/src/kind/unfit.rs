@@ -86,8 +86,8 @@ pub enum Unfit {
     /// The policy predicts from a table, and there is none.
     #[error(
         "policy '{policy}' needs a table of the slowdowns on the machine; name its file with \
-         --slowdowns (`cosched sim slowdowns MODELS.toml --machine M` makes one for a simulated \
-         machine M)"
+         --slowdowns (`cosched calibrate slowdowns` measures one on this machine, and `cosched sim \
+         slowdowns MODELS.toml --machine M` makes one for a simulated machine M)"
     )]
     NoSlowdowns {
         /// The policy.

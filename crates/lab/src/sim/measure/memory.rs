@@ -17,11 +17,11 @@ use crate::ui::failure::Failure;
 
 const MIB: usize = 1 << 20;
 /// Bytes of a cache line, and how many numbers it holds.
-const LINE: f64 = 64.0;
-const NUMBERS_PER_LINE: usize = 8;
+pub(super) const LINE: f64 = 64.0;
+pub(super) const NUMBERS_PER_LINE: usize = 8;
 /// Of a line of each of three arrays: two are read, one is fetched before it is written, and
 /// written back.
-const LINES_MOVED: f64 = 4.0;
+pub(super) const LINES_MOVED: f64 = 4.0;
 /// Where the CPUs do not slow each other down, the bus is given this many times what they move.
 pub(super) const FAR_ABOVE: f64 = 16.0;
 
@@ -61,18 +61,22 @@ pub(super) fn measure(topology: &Topology, effort: Effort) -> Result<Memory, Fai
 /// The most that memory carries to as many of these CPUs as move most, bytes per nanosecond, and
 /// how many these are.
 pub(crate) fn peak(cpus: &[usize]) -> Result<(f64, usize), Failure> {
-    let cache = cpus.first().and_then(|cpu| cache_mib(*cpu)).unwrap_or(8.0) as usize * MIB;
     let doublings = (0..16).map(|power| 1 << power).filter(|count| *count < cpus.len());
     let mut most = (0.0, 0);
     for count in doublings.chain([cpus.len()]) {
-        // Together at most 4 GiB, and more than the caches hold.
-        let each = (2 * cache).max(24 * MIB).min(4096 * MIB / count);
-        let moved = triad(&cpus[..count], each, Effort::FULL)?;
+        let moved = triad(&cpus[..count], beyond_caches(cpus, count), Effort::FULL)?;
         if moved > most.0 {
             most = (moved, count);
         }
     }
     Ok(most)
+}
+
+/// The bytes of the arrays of each of `count` threads: more than the caches of these CPUs hold, and
+/// together at most 4 GiB.
+pub(super) fn beyond_caches(cpus: &[usize], count: usize) -> usize {
+    let cache = cpus.first().and_then(|cpu| cache_mib(*cpu)).unwrap_or(8.0) as usize * MIB;
+    (2 * cache).max(24 * MIB).min(4096 * MIB / count.max(1))
 }
 
 /// The size of the outermost cache of a CPU.

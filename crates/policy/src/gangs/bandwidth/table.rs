@@ -15,6 +15,9 @@
 //!            [[1.4, 2.2], [2.2, 3.0]]]
 //! ```
 //!
+//! A machine on which no three programs fit side by side has no triples: then all co-runners of a
+//! program count as one.
+//!
 //! *Source.* Section 3.3 and figure 3.6 of the thesis for the measurements, chapter 6 for their
 //! use.
 
@@ -35,7 +38,7 @@ pub struct Slowdowns {
     machine: String,
     gigabytes_per_second: Vec<f64>,
     pairs: Vec<Vec<f64>>,
-    triples: Vec<Vec<Vec<f64>>>,
+    triples: Option<Vec<Vec<Vec<f64>>>>,
 }
 
 /// Why a table cannot be used.
@@ -86,7 +89,8 @@ impl Slowdowns {
                 "must have a row per variant with a slowdown of 1 or more for each",
             );
         }
-        if read.triples.len() != n || !read.triples.iter().all(is_square) {
+        let is_cube = |all: &Vec<Vec<Vec<f64>>>| all.len() == n && all.iter().all(is_square);
+        if !read.triples.iter().all(is_cube) {
             return wrong(
                 "triples",
                 "must have, per variant, a row per variant with a slowdown of 1 or more for each",
@@ -112,11 +116,12 @@ impl Slowdowns {
 
     /// The slowdown of a program with co-runners, from the traffic that each has alone, GB/s. Of
     /// more than two co-runners, the two with the least traffic count as one with the traffic of
-    /// both, until two are left.
+    /// both, until two are left; or one, if there are no triples.
     pub fn of(&self, own: f64, others: &[f64]) -> f64 {
         let mut others = others.to_vec();
         others.sort_by(|a, b| b.total_cmp(a));
-        while others.len() > 2 {
+        let most = if self.triples.is_some() { 2 } else { 1 };
+        while others.len() > most {
             let sum = others.drain(others.len() - 2..).sum();
             let position = others.partition_point(|other| *other > sum);
             others.insert(position, sum);
@@ -151,10 +156,12 @@ impl Slowdowns {
 
     /// The measured slowdown of a variant with two others; 0 stands for none.
     fn measured(&self, own: usize, first: usize, second: usize) -> f64 {
-        match (own, first, second) {
-            (0, _, _) | (_, 0, 0) => 1.0,
-            (own, other, 0) | (own, 0, other) => self.pairs[own - 1][other - 1],
-            (own, first, second) => self.triples[own - 1][first - 1][second - 1],
+        match (own, first, second, &self.triples) {
+            (0, _, _, _) | (_, 0, 0, _) => 1.0,
+            (own, first, second, Some(triples)) if first > 0 && second > 0 => {
+                triples[own - 1][first - 1][second - 1]
+            }
+            (own, first, second, _) => self.pairs[own - 1][first.max(second) - 1],
         }
     }
 }
@@ -195,6 +202,15 @@ mod tests {
         near(table.of(10.0, &[1.0, 10.0, 1.0]), 2.2);
         near(table.of(10.0, &[0.0, 0.0, 0.0, 2.0]), 1.2);
         near(table.of(10.0, &[5.0, 5.0, 10.0]), 3.0);
+    }
+
+    #[test]
+    fn without_triples_all_co_runners_count_as_one() {
+        let (pairs, _) = TEXT.split_once("\ntriples").unwrap();
+        let table = Slowdowns::parse(pairs).unwrap();
+        near(table.of(2.0, &[10.0]), 1.5);
+        near(table.of(10.0, &[5.0, 5.0]), 2.0);
+        near(table.of(10.0, &[1.0, 1.0]), 1.2);
     }
 
     #[test]

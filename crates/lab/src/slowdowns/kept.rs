@@ -1,0 +1,208 @@
+//! What was measured so far: a file of lines beside the table.
+//!
+//! The first line says what is measured, and each other line has the figures of one combination. A
+//! line is added as soon as it is known, so an interruption costs one measurement. The file is
+//! locked (`flock`) while it is measured, and removed once the table is written.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use cosched_workload::shown_path;
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use crate::ui::failure::Failure;
+
+const SCHEMA: &str = "cosched-calibrate-slowdowns-measured/1";
+
+/// What is measured. Figures of another setting cannot be mixed with these.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Setting {
+    pub(super) machine: String,
+    /// The CPUs of each place.
+    pub(super) places: Vec<Vec<usize>>,
+    pub(super) window_seconds: f64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Head {
+    schema: String,
+    #[serde(flatten)]
+    setting: Setting,
+    /// Of each variant, the quietest first.
+    additions: Vec<u32>,
+}
+
+/// The open file, and what it holds.
+#[derive(Debug)]
+pub(super) struct Kept {
+    path: PathBuf,
+    file: File,
+    setting: Setting,
+    /// Of each variant; `None`: still to be found.
+    pub(super) additions: Option<Vec<u32>>,
+    /// The GB/s of each combination that was measured, in the order of the rounds.
+    pub(super) measured: Vec<Vec<f64>>,
+}
+
+/// Where the measurements for a table are kept.
+pub(super) fn beside(table: &Path) -> PathBuf {
+    let mut name = table.file_name().unwrap_or_default().to_owned();
+    name.push(".measured");
+    table.with_file_name(name)
+}
+
+impl Kept {
+    /// Opens the file, or makes it, and takes its lock. What is there already is taken over if it
+    /// was measured in the same setting.
+    pub(super) fn open(path: &Path, setting: Setting) -> Result<Kept, Failure> {
+        let shown = shown_path(path);
+        let refused =
+            |error: &io::Error| Failure::unwritable(path, error, "choose another place with --out");
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false);
+        options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32);
+        let mut file = options.open(path).map_err(|error| refused(&error))?;
+        if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+            return Err(Failure::Input(format!(
+                "{shown}: another cosched is measuring for this table; wait for its end, or choose \
+                 another place with --out"
+            )));
+        }
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(|error| refused(&error))?;
+        // The last line may have been cut off.
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        file.set_len(whole as u64).map_err(|error| refused(&error))?;
+        file.seek(SeekFrom::End(0)).map_err(|error| refused(&error))?;
+        let mut lines = text[..whole].lines();
+        let mut kept =
+            Kept { path: path.to_owned(), file, setting, additions: None, measured: Vec::new() };
+        if let Some(head) = lines.next() {
+            kept.additions = Some(kept.read_head(head)?);
+            let rest = lines.map(serde_json::from_str::<Vec<f64>>).collect::<Result<_, _>>();
+            kept.measured = rest.map_err(|_| kept.foreign())?;
+        }
+        Ok(kept)
+    }
+
+    /// Refuses lines that have not this many figures, by their number.
+    pub(super) fn check(&self, figures: impl Fn(usize) -> usize) -> Result<(), Failure> {
+        let mut lines = self.measured.iter().enumerate();
+        match lines.all(|(line, rates)| rates.len() == figures(line)) {
+            true => Ok(()),
+            false => Err(self.foreign()),
+        }
+    }
+
+    fn foreign(&self) -> Failure {
+        Failure::Input(format!(
+            "{}: was not made by `cosched calibrate slowdowns`; move it away, or choose another \
+             place with --out",
+            shown_path(&self.path)
+        ))
+    }
+
+    fn read_head(&self, line: &str) -> Result<Vec<u32>, Failure> {
+        let head: Head = serde_json::from_str(line).map_err(|_| self.foreign())?;
+        if head.schema == SCHEMA && head.setting == self.setting {
+            return Ok(head.additions);
+        }
+        Err(Failure::Input(format!(
+            "{}: measured with other options, on another machine, or by another version; remove it \
+             to begin again, or choose another place with --out",
+            shown_path(&self.path)
+        )))
+    }
+
+    /// Keeps how many additions make the variants.
+    pub(super) fn begin(&mut self, additions: &[u32]) -> Result<(), Failure> {
+        let head = Head {
+            schema: SCHEMA.to_owned(),
+            setting: self.setting.clone(),
+            additions: additions.to_vec(),
+        };
+        self.additions = Some(additions.to_vec());
+        self.add_line(&head)
+    }
+
+    /// Keeps the figures of the next combination.
+    pub(super) fn add(&mut self, rates: Vec<f64>) -> Result<(), Failure> {
+        self.add_line(&rates)?;
+        self.measured.push(rates);
+        Ok(())
+    }
+
+    fn add_line(&mut self, line: &impl Serialize) -> Result<(), Failure> {
+        let mut text = serde_json::to_string(line).map_err(Failure::broken)?;
+        text.push('\n');
+        self.file.write_all(text.as_bytes()).map_err(|error| {
+            Failure::unwritable(&self.path, &error, "choose another place with --out")
+        })
+    }
+
+    /// Removes the file: the table holds what it was for.
+    pub(super) fn remove(self) {
+        // What is left over costs a few kilobytes, and the next call says what it is.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn setting(window_seconds: f64) -> Setting {
+        Setting { machine: "m".to_owned(), places: vec![vec![0], vec![1]], window_seconds }
+    }
+
+    #[test]
+    fn measurements_are_taken_over_after_an_interruption() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = beside(&folder.path().join("t.toml"));
+        assert!(path.ends_with("t.toml.measured"));
+        let mut kept = Kept::open(&path, setting(0.5)).unwrap();
+        assert_eq!((&kept.additions, kept.measured.len()), (&None, 0));
+        kept.begin(&[9, 0]).unwrap();
+        kept.add(vec![1.5]).unwrap();
+        kept.add(vec![1.0, 2.25]).unwrap();
+        drop(kept);
+        let mut torn = fs::read(&path).unwrap();
+        torn.extend(b"[1.0, 2");
+        fs::write(&path, torn).unwrap();
+        let mut kept = Kept::open(&path, setting(0.5)).unwrap();
+        assert_eq!(kept.additions, Some(vec![9, 0]));
+        assert_eq!(kept.measured, [vec![1.5], vec![1.0, 2.25]]);
+        assert!(kept.check(|line| line + 1).is_ok() && kept.check(|_| 1).is_err());
+        kept.add(vec![3.0]).unwrap();
+        drop(kept);
+        assert_eq!(Kept::open(&path, setting(0.5)).unwrap().measured.len(), 3, "the rest is gone");
+    }
+
+    #[test]
+    fn only_one_process_measures_for_a_table() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m");
+        let first = Kept::open(&path, setting(0.5)).unwrap();
+        let second = Kept::open(&path, setting(0.5)).unwrap_err();
+        assert!(second.text().contains("another cosched is measuring"), "{}", second.text());
+        first.remove();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn measurements_of_another_setting_are_not_mixed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m");
+        Kept::open(&path, setting(0.5)).unwrap().begin(&[1, 0]).unwrap();
+        let other = Kept::open(&path, setting(0.1)).unwrap_err();
+        assert!(other.text().contains("measured with other options"), "{}", other.text());
+        fs::write(&path, "a file of the user\n").unwrap();
+        let foreign = Kept::open(&path, setting(0.5)).unwrap_err();
+        assert!(foreign.text().contains("was not made by"), "{}", foreign.text());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "a file of the user\n");
+    }
+}
