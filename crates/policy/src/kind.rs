@@ -39,6 +39,8 @@ macro_rules! policies {
             Shuffling: shuffling::SHUFFLING,
             AdaptiveGreedy: greedy::ADAPTIVE_GREEDY,
             AdaptiveMinwait: minwait::ADAPTIVE_MINWAIT,
+            RequestGreedy: greedy::REQUEST_GREEDY,
+            RequestMinwait: minwait::REQUEST_MINWAIT,
             #[default]
             Turns: goals::TURNS,
             Auto: auto::AUTO,

@@ -15,6 +15,8 @@
 //! | `minwait` | those that have waited longest, at every quantum | `gangs/minwait.rs` |
 //! | `adaptive-greedy` | as `greedy`; chooses thread counts per round | `gangs/thread_limits.rs` |
 //! | `adaptive-minwait` | as `minwait`; chooses thread counts per quantum | the same |
+//! | `request-greedy` | as `greedy`, with the requested counts of each round | the same |
+//! | `request-minwait` | as `minwait`, with the requested counts of each quantum | the same |
 //! | `turns` | all; those that have waited longest get most CPU time | `gangs/by_weight.rs` |
 //! | `faithful` | all, with all threads of a program as equals | `faithful.rs` |
 //! | `fair-progress` | those with the least progress, in solo time | `fair_progress.rs` |

@@ -275,6 +275,24 @@ fn small_regions_leave_cpus_to_other_programs() {
     }
 }
 
+/// The thesis' adaptive schedulers: two programs that fill the machine for half a second and then
+/// have one thread for a second and a half, three times. Fixed counts let them take turns for 12 s.
+/// With gangs cut from requests, their phases of one thread run together: some 7.5 s.
+#[test]
+fn programs_share_a_gang_while_they_request_little() {
+    let changing = "malleable = true\nrepeat = 3\n[[phase]]\nrepeat = 50\ninstructions = 40e6\n\
+        [[phase]]\nthreads = 1\nrepeat = 150\ninstructions = 10e6";
+    let models = vec![model(changing, 4); 2];
+    for (adaptive, uniform) in
+        [(Kind::RequestGreedy, Kind::Greedy), (Kind::RequestMinwait, Kind::Minwait)]
+    {
+        let (adaptive, uniform) =
+            (seconds(adaptive, 4, &models, &[]), seconds(uniform, 4, &models, &[]));
+        assert!((11.9..12.5).contains(&uniform), "{uniform}");
+        assert!((7.4..8.4).contains(&adaptive), "{adaptive}");
+    }
+}
+
 #[test]
 fn a_program_may_request_more_threads_than_its_entry() {
     let changing = "malleable = true\nrepeat = 30\n[[phase]]\nrepeat = 5\ninstructions = 8e6\n\

@@ -82,18 +82,40 @@ int main(void) {
 }
 "#;
 
-#[test]
-fn a_program_gets_more_threads_when_the_others_have_ended() {
+/// A place with the program `grows`; `None`: it cannot be made here.
+fn with_grows() -> Option<Place> {
     if std::thread::available_parallelism().unwrap().get() != 2 {
-        return skip("the counts of this test are those of two CPUs");
+        skip("the counts of this test are those of two CPUs");
+        return None;
     }
     let place = Place::new();
     let (source, made) = (place.write("grows.c", GROWS), place.path("grows"));
     let mut compiler = Command::new("gcc");
     compiler.args(["-fopenmp"]).arg(source).arg("-o").arg(made);
     if !compiler.status().is_ok_and(|status| status.success()) {
-        return skip("there is no gcc");
+        skip("there is no gcc");
+        return None;
     }
+    Some(place)
+}
+
+/// The other program ends only once that has happened.
+#[test]
+fn a_program_is_granted_what_it_requests_beside_others() {
+    let Some(place) = with_grows() else { return };
+    let grows = program("a", "malleable = true", "./grows && touch grown");
+    let waits = "while [ ! -e grown ]; do sleep 0.01; done";
+    let tables = [grows, program("b", "malleable = true", waits)];
+    for policy in ["request-greedy", "request-minwait"] {
+        place.run(&tables, &format!("--policy {policy}")).ended().with(0);
+        std::fs::remove_dir_all(place.path("out")).unwrap();
+        std::fs::remove_file(place.path("grown")).unwrap();
+    }
+}
+
+#[test]
+fn a_program_gets_more_threads_when_the_others_have_ended() {
+    let Some(place) = with_grows() else { return };
     let grows = program("a", "malleable = true", "exec ./grows");
     let tables = [grows, program("b", "malleable = true", "sleep 1")];
     for policy in ["adaptive-greedy", "adaptive-minwait"] {

@@ -9,7 +9,7 @@ use cosched_linux::kernel::procfs::Proc;
 
 use super::support::{Backend, Place, STAMPS, blocks, eventually, program, skip};
 
-const POLICIES: [&str; 11] = [
+const POLICIES: [&str; 13] = [
     "linux",
     "linux-groups",
     "fcfs",
@@ -21,6 +21,8 @@ const POLICIES: [&str; 11] = [
     "fair-progress",
     "adaptive-greedy",
     "adaptive-minwait",
+    "request-greedy",
+    "request-minwait",
 ];
 /// A made-up table of slowdowns: no events are counted here.
 const SLOWDOWNS: &str =

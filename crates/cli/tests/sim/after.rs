@@ -44,6 +44,8 @@ fn programs_wait_for_others_under_every_policy() {
         "minwait",
         "adaptive-greedy",
         "adaptive-minwait",
+        "request-greedy",
+        "request-minwait",
         "faithful",
         "shuffling",
         "fair-progress",

@@ -27,12 +27,17 @@
 //! round: those with which a round is worth most ([`thread_limits`](crate::gangs::thread_limits)).
 //! The thesis' adaptive schedulers decide once per round (section 4.2), when every program has had
 //! a turn with the counts of before. Where all programs fit into one gang, a round is one quantum.
+//!
+//! # `request-greedy`
+//!
+//! The thesis' adaptive scheduler: at each round the gangs are cut again, from the thread counts
+//! that programs requested last. Each is granted its request.
 
 use crate::common::reasons::{ReasonSet, SharedReason};
 use crate::common::unit::Unit;
 use crate::descriptor::{Descriptor, OF_GANGS, OptionGroup};
 use crate::gangs::rounds::{Fill, Gang, Rounds, descending, first_fit};
-use crate::gangs::thread_limits::{LimitReason, ThreadLimits};
+use crate::gangs::thread_limits::{LimitReason, LimitRule, ThreadLimits};
 
 /// Section 4.2.2.
 pub(crate) const GREEDY: Descriptor = Descriptor {
@@ -58,7 +63,22 @@ pub(crate) const ADAPTIVE_GREEDY: Descriptor = Descriptor {
         "adaptive-greedy",
         "greedy, and chooses the thread counts of malleable programs in every round",
         |options| {
-            let thread_limits = ThreadLimits::new(turns, options);
+            let thread_limits = ThreadLimits::new(LimitRule::Product, turns, options);
+            Ok(Box::new(Rounds::new(options, cut, None).with_thread_limits(thread_limits)))
+        },
+    )
+};
+
+/// Section 4.2: an adaptive scheduler.
+pub(crate) const REQUEST_GREEDY: Descriptor = Descriptor {
+    limits_threads: true,
+    reasons: &[ReasonSet::of::<LimitReason>()],
+    params: &["gangs", "thread-limits"],
+    ..Descriptor::of_gangs(
+        "request-greedy",
+        "greedy, with the thread counts that malleable programs request in every round",
+        |options| {
+            let thread_limits = ThreadLimits::new(LimitRule::Request, turns, options);
             Ok(Box::new(Rounds::new(options, cut, None).with_thread_limits(thread_limits)))
         },
     )

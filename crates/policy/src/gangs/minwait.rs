@@ -38,6 +38,11 @@
 //! once takes about as many quanta as all counts together fill the machine, at least one. A program
 //! that arrives within a quantum has an even share until the next one. While every program runs,
 //! there are quanta as well, since requests may change.
+//!
+//! # `request-minwait`
+//!
+//! The thesis' adaptive scheduler: as `adaptive-minwait`, but each program is granted the thread
+//! count that it requested last. `minwait` has no rounds, so every quantum is one.
 
 mod ahead;
 mod backfill;
@@ -54,7 +59,7 @@ use crate::common::unit::{Assignment, Denied, Placer, Sorted, Unit, only_settled
 use crate::descriptor::Descriptor;
 use crate::gangs::quantum::{QuantumRule, Weights};
 use crate::gangs::rounds::first_fit;
-use crate::gangs::thread_limits::{LimitReason, ThreadLimits, only_learns};
+use crate::gangs::thread_limits::{LimitReason, LimitRule, ThreadLimits, only_learns};
 use crate::kind::Options;
 pub(crate) use ahead::{Share, shares};
 use backfill::Backfill;
@@ -84,7 +89,19 @@ pub(crate) const ADAPTIVE_MINWAIT: Descriptor = Descriptor {
     ..Descriptor::of_gangs(
         "adaptive-minwait",
         "minwait, and chooses the thread counts of malleable programs in every turn",
-        |options| Ok(Box::new(Minwait::adaptive(options))),
+        |options| Ok(Box::new(Minwait::adaptive(LimitRule::Product, options))),
+    )
+};
+
+/// Section 4.2: an adaptive scheduler.
+pub(crate) const REQUEST_MINWAIT: Descriptor = Descriptor {
+    limits_threads: true,
+    reasons: &[ReasonSet::of::<MinwaitReason>(), ReasonSet::of::<LimitReason>()],
+    params: &["gangs", "thread-limits"],
+    ..Descriptor::of_gangs(
+        "request-minwait",
+        "minwait, with the thread counts that malleable programs request in every turn",
+        |options| Ok(Box::new(Minwait::adaptive(LimitRule::Request, options))),
     )
 };
 
@@ -140,8 +157,8 @@ impl Minwait {
     }
 
     /// A policy that also decides on thread counts.
-    pub(crate) fn adaptive(options: &Options) -> Minwait {
-        let thread_limits = Some(ThreadLimits::new(turns, options));
+    pub(crate) fn adaptive(rule: LimitRule, options: &Options) -> Minwait {
+        let thread_limits = Some(ThreadLimits::new(rule, turns, options));
         Minwait { thread_limits, ..Minwait::new(options) }
     }
 

@@ -39,7 +39,16 @@
 //! another program that could have the other CPUs.
 //!
 //! *Source.* Sections 4.2 and 4.3 of the thesis name adaptive schedulers, and the information that
-//! programs give them; their algorithm is not there. This one is ours.
+//! programs give them. This choice of counts is ours.
+//!
+//! # `request-greedy` and `request-minwait`
+//!
+//! The adaptive schedulers as the thesis has them ([`LimitRule::Request`]). A program says how many
+//! threads it requests before it enters another phase (4.3.2, `affhook_region_notify`). At each
+//! round all gangs are cut again from the counts requested last, and every program is granted what
+//! it requests. A request in between is answered with the limit in force, or less. Nothing is
+//! measured, and nothing is tried. A program that is loading its runtimes counts for what it
+//! requests, too.
 
 mod choice;
 mod curve;
@@ -64,8 +73,18 @@ const MEASURES: [Measure; 3] = [Measure::Progress, Measure::Counters, Measure::U
 /// How many quanta a round has with units of these sizes on this number of CPUs.
 pub(crate) type QuantaPerRound = fn(&[usize], usize) -> f64;
 
+/// How thread limits follow from requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LimitRule {
+    /// Nash's bargaining solution of all programs' progress.
+    Product,
+    /// Each program is granted what it requested last (section 4.2).
+    Request,
+}
+
 #[derive(Debug)]
 pub(crate) struct ThreadLimits {
+    rule: LimitRule,
     turns: QuantaPerRound,
     quantum: Nanos,
     programs: BTreeMap<ProgramId, MalleableProgram>,
@@ -158,8 +177,9 @@ impl MalleableProgram {
 
 impl ThreadLimits {
     /// Thread limits for a policy with such rounds and quanta.
-    pub(crate) fn new(turns: QuantaPerRound, options: &Options) -> ThreadLimits {
+    pub(crate) fn new(rule: LimitRule, turns: QuantaPerRound, options: &Options) -> ThreadLimits {
         ThreadLimits {
+            rule,
             turns,
             quantum: options.quantum,
             params: options.params.thread_limits,
@@ -194,7 +214,10 @@ impl ThreadLimits {
                 }
                 Cause::Requested { program, threads, .. } => {
                     if let Some(known) = self.programs.get_mut(&program) {
-                        known.requested = known.requested.max(threads);
+                        known.requested = match self.rule {
+                            LimitRule::Product => known.requested.max(threads),
+                            LimitRule::Request => threads,
+                        };
                         known.loading = false;
                     }
                 }
@@ -256,11 +279,16 @@ impl ThreadLimits {
         for unit in units {
             for member in &mut unit.members {
                 if let Some(known) = self.programs.get(&member.id) {
-                    let allowed = known.allowed.unwrap_or(even.min(known.requested)).max(1);
+                    let first = match self.rule {
+                        LimitRule::Product => even.min(known.requested),
+                        LimitRule::Request => known.requested,
+                    };
+                    let allowed = known.allowed.unwrap_or(first);
                     let allowed = allowed.min(u16::try_from(cpus).unwrap_or(u16::MAX)).max(1);
-                    let one = known.loading || known.light;
+                    let unbound = known.loading || known.light;
+                    let one = unbound && self.rule == LimitRule::Product;
                     member.threads = if one { 1 } else { usize::from(allowed) };
-                    (member.thread_limit, member.unbound) = (Some(allowed), one);
+                    (member.thread_limit, member.unbound) = (Some(allowed), unbound);
                 }
             }
             let sum: usize = unit.members.iter().map(|member| member.threads).sum();
@@ -269,7 +297,7 @@ impl ThreadLimits {
     }
 
     /// Decides on the thread limit of each program, and gives the units their sizes. Returns
-    /// whether any differs from the last decision.
+    /// whether any size differs from the last decision.
     pub(crate) fn decide(
         &mut self,
         units: &mut [Unit],
@@ -285,13 +313,20 @@ impl ThreadLimits {
             return false;
         }
         let programs = members().count();
+        let limit = u16::try_from(cpus).unwrap_or(u16::MAX).max(1);
+        let most = slots.iter().map(|(_, id)| self.programs[id].requested.clamp(1, limit));
+        let most: Vec<u16> = most.collect();
+        if self.rule == LimitRule::Request {
+            for ((_, id), threads) in slots.iter().zip(most) {
+                self.limit(*id, threads, [None; 2], world, plan);
+            }
+            return self.resize(units, cpus);
+        }
         let now: Option<Vec<u16>> = slots.iter().map(|(_, id)| self.standing(*id)).collect();
         let before = self.trial;
         let is_tried = self.trial_goes_on(world.now);
         let known: Vec<&MalleableProgram> =
             slots.iter().map(|(_, id)| &self.programs[id]).collect();
-        let limit = u16::try_from(cpus).unwrap_or(u16::MAX).max(1);
-        let most: Vec<u16> = known.iter().map(|known| known.requested.clamp(1, limit)).collect();
 
         let fixed: Vec<usize> = units.iter().map(|unit| self.fixed(unit)).collect();
         let turns = |counts: &[u16]| {
@@ -319,6 +354,11 @@ impl ThreadLimits {
         for ((_, id), threads) in slots.iter().zip(chosen) {
             self.limit(*id, threads, news, world, plan);
         }
+        self.resize(units, cpus)
+    }
+
+    /// Gives the units the sizes that were decided on. Returns whether any has changed.
+    fn resize(&mut self, units: &mut [Unit], cpus: usize) -> bool {
         self.fit(units, cpus);
         let members = units.iter().flat_map(|unit| &unit.members);
         let sizes = members.map(|member| (member.id, member.threads)).collect();
@@ -423,7 +463,9 @@ impl ThreadLimits {
             let is_light = known.light && with_co_runners;
             let observes =
                 trial == Some(*id) || is_light || known.is_reading_due(world.now, &params);
-            let observes = observes && program.ran >= self.quantum * unmeasured;
+            let observes = observes
+                && self.rule == LimitRule::Product
+                && program.ran >= self.quantum * unmeasured;
             if observes != known.observed {
                 known.observed = observes;
                 known.settling |= observes;

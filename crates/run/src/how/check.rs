@@ -75,7 +75,7 @@ pub fn without_malleable(kinds: &[Kind], has_malleable: bool) -> Option<String> 
     let idle = kinds.iter().filter(|kind| kind.descriptor().limits_threads);
     let mut names: Vec<&str> = idle.map(|kind| kind.name()).collect();
     names.dedup();
-    let base = |name: &&str| name.trim_start_matches("adaptive-").to_owned();
+    let base = |name: &&str| name.rsplit('-').next().unwrap_or(name).to_owned();
     (!names.is_empty() && !has_malleable).then(|| {
         format!(
             "no program is malleable, so {} will schedule as {} would",

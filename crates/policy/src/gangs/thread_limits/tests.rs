@@ -65,6 +65,70 @@ fn programs_run_together_with_few_threads_each() {
     }
 }
 
+/// A program enters a phase for which it requests so many threads.
+fn enter_phase(lab: &mut AnyLab, slot: u16, threads: u16) {
+    let program = ProgramId::first(slot);
+    lab.scene.programs[usize::from(slot)].requested = threads;
+    lab.tell(&[Cause::Requested { program, threads, blocked: true }]);
+}
+
+/// The thread counts of the next quanta, by program.
+fn quanta(lab: &mut AnyLab, count: usize) -> Vec<Vec<u16>> {
+    let quantum = |_| {
+        lab.wake();
+        threads(lab)
+    };
+    (0..count).map(quantum).collect()
+}
+
+/// The four programs of figures 4.1 and 4.2 on six CPUs: A with 4 threads, B with 3, C with 2 and D
+/// with 5. Greedy gives D; A with C; B: three quanta. In the second round D and A request 3 threads
+/// for their next phase. From the third round on these gangs are A with B, and D with C: two
+/// quanta.
+#[test]
+fn gangs_are_cut_again_at_each_round_from_what_is_requested() {
+    let mut lab = lab(Kind::RequestGreedy, 6, malleable(&[4, 3, 2, 5]));
+    assert_eq!(threads(&lab), [0, 0, 0, 5]);
+    let round = [vec![4, 0, 2, 0], vec![0, 3, 0, 0]];
+    assert_eq!(quanta(&mut lab, 2), round);
+    assert_eq!(quanta(&mut lab, 1), [[0, 0, 0, 5]], "the second round");
+    enter_phase(&mut lab, 3, 3);
+    assert_eq!(quanta(&mut lab, 1), [[4, 0, 2, 0]]);
+    enter_phase(&mut lab, 0, 3);
+    assert_eq!(quanta(&mut lab, 1), [[0, 3, 0, 0]], "not before the round is over");
+    assert_eq!(quanta(&mut lab, 3), [[0, 0, 2, 3], [3, 3, 0, 0], [0, 0, 2, 3]]);
+    let limits = |slot: usize| lab.scene.programs[slot].allowed;
+    assert_eq!([0, 1, 2, 3].map(limits), [3, 3, 2, 3], "each has what it requests");
+}
+
+/// In each quantum the programs that have waited longest run with what they request, as far as
+/// that fits; a request above the number of CPUs gets all of them.
+#[test]
+fn request_minwait_grants_requests_at_each_quantum() {
+    let mut lab = lab(Kind::RequestMinwait, 6, malleable(&[4, 3, 2, 5]));
+    assert_eq!(threads(&lab), [4, 0, 2, 0]);
+    assert_eq!(quanta(&mut lab, 1), [[0, 3, 2, 0]]);
+    enter_phase(&mut lab, 2, 1);
+    enter_phase(&mut lab, 1, 64);
+    assert_eq!(quanta(&mut lab, 2), [[0, 0, 1, 5], [4, 0, 1, 0]]);
+    assert_eq!(quanta(&mut lab, 1), [[0, 6, 0, 0]]);
+}
+
+/// The last request counts, and not the largest; nothing is measured for it.
+#[test]
+fn the_last_request_of_a_round_is_granted() {
+    for kind in [Kind::RequestGreedy, Kind::RequestMinwait] {
+        let mut lab = lab(kind, 4, malleable(&[2]));
+        for threads in [4, 1, 3] {
+            enter_phase(&mut lab, 0, threads);
+        }
+        lab.wake();
+        assert_eq!(threads(&lab), [3], "{kind}");
+        assert!(lab.plan.wake.iter().all(|wake| wake.first == AtExpiry::Nothing), "{kind}");
+        assert!(lab.plan.observe.is_empty(), "{kind}");
+    }
+}
+
 /// Programs that cannot change their threads get no limit, and keep the threads that they have.
 #[test]
 fn programs_of_fixed_threads_get_no_thread_limit() {
