@@ -10,6 +10,10 @@
 //! * **SMT**: two busy siblings each get a share of the core.
 //!
 //! A CPU of less capacity is slower in proportion.
+//!
+//! Memory has a node: a thread's pages lie where it used memory first (Linux' default, "first
+//! touch"), and stay there. On another node each of its misses takes longer by the machine's
+//! `remote_nanos`. The traffic still counts on the buses of the CPU.
 
 use cosched_core::Level;
 
@@ -90,7 +94,9 @@ impl SimulatedWorld {
                 let program = self.threads[tid as usize].turn.program;
                 let threads = self.programs[usize::from(program)].model.threads;
                 let refills = self.threads[tid as usize].lines.refills;
-                Some(ThreadKind::one(program, threads, mix, self.core_share(cpu), refills))
+                let is_remote = self.is_remote(tid, cpu);
+                let kind = ThreadKind::one(program, threads, mix, self.core_share(cpu), refills);
+                Some(kind.remote(is_remote))
             });
             self.prices.domains[domain].place(position, one);
         }
@@ -102,6 +108,16 @@ impl SimulatedWorld {
                 }
             }
         }
+    }
+
+    /// Whether a thread that uses memory on a CPU has its pages on another node. Its first use
+    /// decides where they are.
+    fn is_remote(&mut self, tid: Tid, cpu: usize) -> bool {
+        if self.hardware.remote_nanos <= 0.0 {
+            return false;
+        }
+        let node = self.hardware.topology.cpus()[cpu].node;
+        *self.threads[tid as usize].pages.get_or_insert(node) != node
     }
 
     fn price_one(&mut self, tid: Tid, cpu: usize) {

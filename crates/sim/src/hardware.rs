@@ -45,6 +45,8 @@ pub struct Hardware {
     pub cache_bytes: f64,
     /// The latency of a last-level miss on an idle machine, nanoseconds.
     pub memory_nanos: f64,
+    /// By how much longer a last-level miss takes if the memory is on another node, nanoseconds.
+    pub remote_nanos: f64,
     /// All that memory traffic goes through, each with its own limit.
     pub buses: Vec<Bus>,
     /// The cost of putting another thread on a CPU, nanoseconds.
@@ -161,6 +163,8 @@ struct HardwareFile {
     smt_share: f64,
     cache_mib: f64,
     memory_nanos: f64,
+    #[serde(default)]
+    remote_nanos: f64,
     bus: Vec<Bus>,
     switch_nanos: f64,
     wake_nanos: f64,
@@ -245,6 +249,7 @@ impl Hardware {
             smt_share: read.smt_share,
             cache_bytes: read.cache_mib * 1024.0 * 1024.0,
             memory_nanos: read.memory_nanos,
+            remote_nanos: read.remote_nanos,
             buses: read.bus,
             switch_nanos: read.switch_nanos,
             wake_nanos: read.wake_nanos,

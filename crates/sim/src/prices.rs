@@ -210,8 +210,9 @@ impl Domain {
             kind.back = kind.misses - warm;
             kind.holds = fits * kind.footprint;
             kind.slope = kind.misses / (mix.parallelism * kind.share);
-            kind.base =
-                mix.base_cpi / (kind.share * gigahertz) + kind.slope * hardware.memory_nanos;
+            let farther = if kind.is_remote { hardware.remote_nanos } else { 0.0 };
+            let memory_nanos = hardware.memory_nanos + farther;
+            kind.base = mix.base_cpi / (kind.share * gigahertz) + kind.slope * memory_nanos;
         }
     }
 

@@ -18,6 +18,7 @@ pub(crate) fn ideal(shape: &str) -> Hardware {
         smt_share: 1.0,
         cache_bytes: 1e6,
         memory_nanos: 100.0,
+        remote_nanos: 0.0,
         buses: vec![Bus { of: Scope::Machine, bytes_per_nano: 6.4 }],
         switch_nanos: 0.0,
         wake_nanos: 0.0,

@@ -30,6 +30,8 @@ pub(crate) struct SimulatedThread {
     pub(crate) owes: f64,
     pub(crate) pace: ThreadSpeed,
     pub(crate) lines: CacheLines,
+    /// The memory node of its pages, where nodes have a distance.
+    pub(crate) pages: Option<u16>,
     /// The time up to which its account is kept.
     pub(crate) since: u64,
     /// When it was last put on a CPU, or into a queue, or went to sleep.

@@ -10,15 +10,17 @@ use cosched_core::CpuSet;
 use super::dir::{Dir, Version};
 use crate::kernel::files::FileError;
 
-/// Binds a cgroup of a cpuset tree to CPUs, and to NUMA nodes if any are given. Pages that are
-/// already elsewhere stay there.
+/// Binds a cgroup of a cpuset tree to CPUs, and to NUMA nodes if any are given. No nodes (an empty
+/// list) are those of the parent. In version 1 pages that are elsewhere stay there; version 2 moves
+/// them.
 pub(crate) fn bind_to(dir: &Dir, cpus: &CpuSet, nodes: Option<&[u16]>) -> Result<(), FileError> {
     let nodes = match nodes {
         Some(nodes) => Some(nodes.iter().map(u16::to_string).collect::<Vec<String>>().join(",")),
         None => inherited_nodes(dir)?,
     };
     if let Some(nodes) = nodes {
-        dir.write("cpuset.mems", &nodes)?;
+        // The kernel does not see a write of nothing.
+        dir.write("cpuset.mems", if nodes.is_empty() { "\n" } else { &nodes })?;
     }
     dir.write("cpuset.cpus", &cpus.to_string())
 }
@@ -69,6 +71,10 @@ mod tests {
         assert_eq!(dir.read("cpuset.mems").unwrap(), "");
         bind_to(&dir, &CpuSet::first(2), Some(&[0, 2])).unwrap();
         assert_eq!(dir.read("cpuset.mems").unwrap(), "0,2");
+        // Files of the kernel are not written in part.
+        fs::write(dir.path().join("cpuset.mems"), "").unwrap();
+        bind_to(&dir, &CpuSet::first(2), Some(&[])).unwrap();
+        assert_eq!(dir.read("cpuset.mems").unwrap(), "\n");
     }
 
     #[test]

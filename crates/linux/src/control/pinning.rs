@@ -16,20 +16,22 @@
 //! for a moment ([`ThreadSource`]).
 //!
 //! A cpuset, where there is one, does all this in the kernel: it filters masks
-//! instead of replacing them.
+//! instead of replacing them ([`own_cpuset`]).
 
 mod apart;
+mod own_cpuset;
 
 use std::collections::{HashMap, HashSet};
 
 use cosched_core::{CpuSet, MaskOwner, ProgramId, Refusal};
 
-use crate::cgroup::{self, Dir, Version};
+use crate::cgroup::Dir;
 use crate::kernel::affinity::{self, AffinityError, VisibleMask};
 use crate::kernel::procfs::Proc;
 use crate::process::tree::{Process, Tree};
 use crate::safety::undo::{Log, LogError, Record};
 use apart::Apart;
+use own_cpuset::OwnCpuset;
 
 /// More walks than any program needs that does not start threads faster than they can be bound.
 const MOST_WALKS: usize = 50;
@@ -37,7 +39,7 @@ const MOST_WALKS: usize = 50;
 #[derive(Debug)]
 pub(crate) enum Pinning {
     Masks(Box<Masks>),
-    Cpuset(Dir),
+    Cpuset(OwnCpuset),
 }
 
 /// Where a program's threads are found.
@@ -295,7 +297,7 @@ impl Pinning {
         first: Option<CpuSet>,
     ) -> Pinning {
         match cpuset {
-            Some(dir) => Pinning::Cpuset(dir.clone()),
+            Some(dir) => Pinning::Cpuset(OwnCpuset::new(dir.clone())),
             None => Pinning::Masks(Box::new(Masks::new(program, found, first))),
         }
     }
@@ -320,16 +322,8 @@ impl Pinning {
     ) -> Result<(), PinError> {
         match self {
             Pinning::Masks(masks) => masks.bind(cpus, place, log),
-            Pinning::Cpuset(dir) => {
-                // Version 2 moves a program's pages along with its nodes, which no user asked for.
-                let nodes = nodes.filter(|_| dir.version() == Version::V1);
-                let bound = cgroup::bind_to(dir, cpus.as_ref().unwrap_or(everywhere), nodes);
-                bound.map_err(|error| {
-                    PinError::Refused(match error.is_denied() {
-                        true => Refusal::NotPermitted,
-                        false => Refusal::NoCpuLeft,
-                    })
-                })
+            Pinning::Cpuset(cpuset) => {
+                cpuset.bind(cpus, everywhere, nodes).map_err(PinError::Refused)
             }
         }
     }

@@ -16,11 +16,15 @@
 //!
 //! | packed | spread |
 //! |---|---|
-//! | package (one with enough idle cores, if any) | siblings: first of each core, second, ... |
+//! | memory node of several packages | siblings: first of each core, second, ... |
+//! | package (one with enough idle cores, if any) | memory node of several packages |
 //! | siblings: first of each core, second, ... | package |
+//! | memory node in a package | memory node in a package |
 //! | last-level cache | last-level cache |
 //! | speed | L2 |
 //! | L2 | speed |
+//!
+//! Where each package is a memory node, as on most machines, the steps for nodes divide nothing.
 //!
 //! The thesis' machines had equal cores without siblings, so two decisions are ours. Two threads on
 //! one core are slower than on two, so packed uses every core of its packages once before it uses
@@ -44,7 +48,7 @@ use crate::common::unknown::by_name;
 /// Where the threads of one program go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Placement {
-    /// Close together: fewest packages, then fewest last-level caches, then fewest L2 caches.
+    /// Close together: fewest packages, then fewest memory nodes, last-level caches, L2 caches.
     #[default]
     Packed,
     /// Spread: package by package in turn, siblings of a used core last.
@@ -56,15 +60,19 @@ impl Placement {
         use Level::{L2, Llc, Package};
         match self {
             Placement::Packed => &[
+                DescentStep::WideNode,
                 DescentStep::Domain(Package),
                 SIBLINGS,
+                DescentStep::Node,
                 DescentStep::Domain(Llc),
                 SPEED,
                 DescentStep::Domain(L2),
             ],
             Placement::Spread => &[
                 SIBLINGS,
+                DescentStep::WideNode,
                 DescentStep::Domain(Package),
+                DescentStep::Node,
                 DescentStep::Domain(Llc),
                 DescentStep::Domain(L2),
                 SPEED,
@@ -109,6 +117,9 @@ pub fn place(
 struct Slot {
     id: usize,
     groups: [u16; Level::ALL.len()],
+    node: u16,
+    /// Its memory node, if nodes of the machine are wider than packages.
+    wide_node: u16,
     /// 0 for the fastest CPUs.
     slowness: u16,
     /// How many siblings of its core are used before this one.
@@ -119,7 +130,31 @@ struct Slot {
 
 enum DescentStep {
     Domain(Level),
+    /// Memory nodes of several packages each.
+    WideNode,
+    Node,
     Rank(fn(&Slot) -> u16),
+}
+
+impl DescentStep {
+    /// The number by which the step divides.
+    fn of(&self, slot: &Slot) -> u16 {
+        match self {
+            DescentStep::Domain(level) => slot.groups[*level as usize],
+            DescentStep::WideNode => slot.wide_node,
+            DescentStep::Node => slot.node,
+            DescentStep::Rank(rank) => rank(slot),
+        }
+    }
+}
+
+/// Whether any memory node has CPUs of several packages.
+fn has_wide_nodes(topology: &Topology) -> bool {
+    let mut package_of: BTreeMap<u16, u16> = BTreeMap::new();
+    topology.cpus().iter().any(|cpu| {
+        let package = cpu.group(Level::Package);
+        *package_of.entry(cpu.node).or_insert(package) != package
+    })
 }
 
 const SIBLINGS: DescentStep = DescentStep::Rank(|slot| slot.layer);
@@ -133,11 +168,14 @@ fn slots(topology: &Topology, cpus: &CpuSet, free: &CpuSet, prefer: &CpuSet) -> 
     for cpu in topology.cpus().iter().filter(is_busy) {
         used[usize::from(cpu.group(Level::Core))] += 1;
     }
+    let are_wide = has_wide_nodes(topology);
     let free_cpus = topology.cpus().iter().filter(|cpu| free.contains(cpu.id));
     let mut slots: Vec<Slot> = free_cpus
         .map(|cpu| Slot {
             id: cpu.id,
             groups: cpu.groups,
+            node: cpu.node,
+            wide_node: if are_wide { cpu.node } else { 0 },
             slowness: u16::MAX - cpu.capacity,
             layer: 0,
             kept: prefer.contains(cpu.id),
@@ -174,8 +212,8 @@ fn choose(
                 choose(class, share, placement, rest, chosen);
             }
         }
-        Some((DescentStep::Domain(level), rest)) => {
-            let domains = divided(slots, |slot| slot.groups[*level as usize]);
+        Some((domain, rest)) => {
+            let domains = divided(slots, |slot| domain.of(slot));
             let shares = placement.shares(&domains, needed);
             for (domain, share) in domains.into_iter().zip(shares) {
                 choose(domain, share, placement, rest, chosen);

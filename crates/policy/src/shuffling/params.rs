@@ -30,10 +30,10 @@ params! {
         /// thread.
         tie: f64 = 0.01, [0.0001, 1.0], "part of the time", "assumed";
         /// A thread counts like this many that move, if it loses all of its time away from its
-        /// pages. Simulations know no distance to memory.
+        /// pages.
         lost_per_move: f64 = 1000.0, [0.0, 1e6], "moves", "assumed: a move costs one thousandth";
-        /// The additional time of a miss that goes to another node. Simulations know no distance to
-        /// memory.
+        /// The additional time of a miss that goes to another node. It is not taken from a modelled
+        /// machine's `remote_nanos`.
         farther: f64 = 60e-9, [0.0, 1e-6], "seconds",
             "assumed: memory of another socket is some 50 to 100 ns farther";
     }

@@ -18,6 +18,7 @@ pub(super) fn check(read: &HardwareFile) -> Result<(), (&'static str, String)> {
         ("smt_share", read.smt_share, 1e-2, 1.0),
         ("cache_mib", read.cache_mib, 1e-3, 1e6),
         ("memory_nanos", read.memory_nanos, 1e-3, 1e6),
+        ("remote_nanos", read.remote_nanos, 0.0, 1e6),
         ("switch_nanos", read.switch_nanos, 0.0, 5e4),
         ("wake_nanos", read.wake_nanos, 0.0, 1e9),
         ("tick_nanos", read.tick_nanos, 0.0, 1e6),
@@ -67,6 +68,7 @@ mod tests {
         };
         at_most("tick_nanos", "4e6", "1000000");
         at_most("switch_nanos", "4e6", "50000");
+        at_most("remote_nanos", "-1", "1000000");
         at_most("wake_nanos", "inf", "1000000000");
         at_most("interruptions_per_second", "999999", "10000");
         assert!(

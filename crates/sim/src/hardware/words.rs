@@ -12,8 +12,8 @@ use super::{Bus, Hardware, HardwareError, HardwareFile, Scope};
 const DEFAULTS: &str = "gigahertz=2.5 smt_share=0.62 cache_mib=16 memory_nanos=90 \
                         switch_nanos=2000 wake_nanos=3000 signal_nanos=20,60,150 bus=package:30";
 
-const KEYS: &str = "gigahertz, smt_share, cache_mib, memory_nanos, switch_nanos, wake_nanos, \
-    strays_per_second, interruptions_per_second, housekeeping_per_second, tick_nanos, \
+const KEYS: &str = "gigahertz, smt_share, cache_mib, memory_nanos, remote_nanos, switch_nanos, \
+    wake_nanos, strays_per_second, interruptions_per_second, housekeeping_per_second, tick_nanos, \
     signal_nanos=CORE,PACKAGE,MACHINE, bus=package:GB/s (or llc, machine; may be repeated)";
 
 impl Hardware {
@@ -69,6 +69,7 @@ fn take(read: &mut HardwareFile, word: &str) -> Result<(), HardwareError> {
         "smt_share" => read.smt_share = number(value)?,
         "cache_mib" => read.cache_mib = number(value)?,
         "memory_nanos" => read.memory_nanos = number(value)?,
+        "remote_nanos" => read.remote_nanos = number(value)?,
         "switch_nanos" => read.switch_nanos = number(value)?,
         "wake_nanos" => read.wake_nanos = number(value)?,
         "strays_per_second" => read.strays_per_second = number(value)?,

@@ -11,6 +11,8 @@ pub(crate) struct ThreadKind {
     pub(super) mix: Mix,
     /// It [brings back](crate::eviction) its lines, and misses as without a cache until then.
     pub(super) refills: bool,
+    /// Its memory is on another node.
+    pub(super) is_remote: bool,
     /// The bytes of cache that one thread can use.
     pub(super) footprint: f64,
     /// The share of the core.
@@ -63,9 +65,15 @@ impl ThreadKind {
         ThreadKind { program, mix, refills, footprint, share, count, ..ThreadKind::default() }
     }
 
+    /// This kind, with its memory on another node or not.
+    pub(crate) fn remote(self, is_remote: bool) -> ThreadKind {
+        ThreadKind { is_remote, ..self }
+    }
+
     pub(super) fn is_like(&self, other: &ThreadKind) -> bool {
         (self.cache, self.program, self.share) == (other.cache, other.program, other.share)
             && (self.mix, self.refills) == (other.mix, other.refills)
+            && self.is_remote == other.is_remote
     }
 
     pub(crate) fn pace(&self) -> ThreadSpeed {

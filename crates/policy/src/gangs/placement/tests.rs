@@ -41,6 +41,34 @@ fn from(machine: &Topology, placement: Placement, threads: usize, free: &CpuSet)
     place(machine, &machine.all(), free, threads, placement, None).unwrap().to_string()
 }
 
+/// A machine of four packages of four cores with memory nodes of its own.
+fn with_nodes(node: fn(&Cpu) -> u16) -> Topology {
+    let regular = figure_3_7();
+    Topology::new(regular.cpus().iter().map(|cpu| Cpu { node: node(cpu), ..*cpu }).collect())
+}
+
+/// Two packages share a node. Package 0 is taken: eight threads fit whole into the node of the
+/// packages 2 and 3.
+#[test]
+fn packed_takes_packages_of_one_memory_node() {
+    let free = cpus("4-15");
+    assert_eq!(from(&figure_3_7(), Packed, 8, &free), "4-11", "no node has several packages");
+    let wide = with_nodes(|cpu| cpu.groups[0] / 2);
+    assert_eq!(from(&wide, Packed, 8, &free), "8-15");
+    assert_eq!(from(&wide, Packed, 4, &free), "4-7", "the node with the least room");
+    assert_eq!(on(&wide, Spread, 2), "0,8", "one in each node");
+    assert_eq!(on(&wide, Spread, 4), "0,4,8,12");
+}
+
+/// Each package has two nodes, which the kernel numbers alternately.
+#[test]
+fn placement_knows_the_memory_nodes_within_a_package() {
+    let fine = with_nodes(|cpu| cpu.groups[0] * 2 + cpu.id as u16 % 2);
+    assert_eq!(on(&fine, Packed, 2), "0,2", "in one node, not behind one L2");
+    assert_eq!(on(&fine, Packed, 4), "0-3");
+    assert_eq!(from(&fine, Spread, 2, &cpus("0-3")), "0-1", "a node each");
+}
+
 /// The fifth thread goes into the first package, away from the L2 cache of the first thread.
 #[test]
 fn spread_gives_the_fifth_thread_an_unused_l2() {
