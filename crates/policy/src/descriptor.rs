@@ -45,6 +45,8 @@ pub struct Descriptor {
     /// Whether it can run attached programs: it freezes no program, and moves none to another
     /// cgroup or session.
     pub attaches: bool,
+    /// Whether it binds single threads.
+    pub binds_threads: bool,
     /// What it finds out about programs while they run.
     pub learns: Learns,
     /// The options that it takes, in lists that policies share.
@@ -81,6 +83,7 @@ impl Descriptor {
             gang_count: None,
             quantum: QUANTUM,
             attaches: false,
+            binds_threads: false,
             learns: Learns::Nothing,
             options: &[],
             needs: &[],

@@ -37,6 +37,7 @@ macro_rules! policies {
             Faithful: faithful::FAITHFUL,
             FairProgress: fair_progress::FAIR_PROGRESS,
             Shuffling: shuffling::SHUFFLING,
+            Balance: balance::BALANCE,
             AdaptiveGreedy: greedy::ADAPTIVE_GREEDY,
             AdaptiveMinwait: minwait::ADAPTIVE_MINWAIT,
             RequestGreedy: greedy::REQUEST_GREEDY,
@@ -190,7 +191,7 @@ impl Kind {
 
     /// Whether it binds programs, or single threads of them, to CPUs.
     pub fn binds(self) -> bool {
-        self.makes_gangs() || self.learns(Learns::Groups)
+        self.makes_gangs() || self.descriptor().binds_threads
     }
 
     /// Whether it can schedule these programs on this number of CPUs.

@@ -21,6 +21,7 @@
 //! | `faithful` | all, with all threads of a program as equals | `faithful.rs` |
 //! | `fair-progress` | those with the least progress, in solo time | `fair_progress.rs` |
 //! | `shuffling` | all, with threads that wait for locks alike on one socket | `shuffling.rs` |
+//! | `balance` | all, with threads of a program on different CPUs | `balance.rs` |
 //! | `auto` | all, or as `minwait` where that loses nothing | `auto.rs` |
 //!
 //! Common parts: programs of one group are one [unit](mod@common::unit). Gangs take turns in
@@ -44,6 +45,7 @@
 
 pub mod advice;
 mod auto;
+mod balance;
 pub mod between_regions;
 mod common;
 mod constant;

@@ -7,6 +7,7 @@
 use cosched_core::{Says, Why, Wording};
 
 pub use crate::auto::{AutoReason, Mode, ReasonCode};
+pub use crate::balance::BalanceReason;
 pub use crate::common::reasons::SharedReason;
 pub use crate::fair_progress::FairReason;
 pub use crate::faithful::FaithfulReason;

@@ -12,7 +12,7 @@ use crate::gangs::{bandwidth, cgreedy, fcfs, gang, goals, greedy, minwait};
 use crate::kind::{Kind, Options, Unfit, policies};
 use crate::molding::ReportsMolding;
 use crate::params::Params;
-use crate::{auto, fair_progress, faithful, shuffling, unmanaged};
+use crate::{auto, balance, fair_progress, faithful, shuffling, unmanaged};
 
 macro_rules! descriptors {
     ($($(#[$default:ident])? $kind:ident: $descriptor:path,)+) => {

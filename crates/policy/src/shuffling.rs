@@ -75,6 +75,7 @@ type Homes = BTreeMap<ThreadId, usize>;
 /// The slides on thread shuffling.
 pub(crate) const SHUFFLING: Descriptor = Descriptor {
     attaches: true,
+    binds_threads: true,
     learns: Learns::Groups,
     options: &[&[OptionGroup::Measuring, OptionGroup::Shuffling]],
     needs: &[Need::Sockets],

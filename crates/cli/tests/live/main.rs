@@ -13,6 +13,7 @@
 mod after;
 mod attach;
 mod auto;
+mod balance;
 mod barriers;
 mod cases;
 mod compared;

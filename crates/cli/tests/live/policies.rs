@@ -9,7 +9,7 @@ use cosched_linux::kernel::procfs::Proc;
 
 use super::support::{Backend, Place, STAMPS, blocks, eventually, program, skip};
 
-const POLICIES: [&str; 13] = [
+const POLICIES: [&str; 14] = [
     "linux",
     "linux-groups",
     "fcfs",
@@ -23,6 +23,7 @@ const POLICIES: [&str; 13] = [
     "adaptive-minwait",
     "request-greedy",
     "request-minwait",
+    "balance",
 ];
 /// A made-up table of slowdowns: no events are counted here.
 const SLOWDOWNS: &str =
@@ -108,7 +109,7 @@ fn every_policy_on(backend: Backend) {
     }
     for policy in POLICIES {
         let place = Place::new();
-        let freezes = !["linux", "linux-groups", "fcfs"].contains(&policy);
+        let freezes = !["linux", "linux-groups", "fcfs", "balance"].contains(&policy);
         // This one reads every program between two quanta, which takes longer than 10 ms where
         // machines are emulated.
         let quantum = if policy == "fair-progress" { "100ms" } else { "10ms" };

@@ -48,6 +48,7 @@ fn programs_wait_for_others_under_every_policy() {
         "request-minwait",
         "faithful",
         "shuffling",
+        "balance",
         "fair-progress",
     ];
     for policy in policies {

@@ -46,6 +46,9 @@ fn outlook(kind: Kind, rights: &Rights, weights: bool) -> Outlook {
         found.need(*need);
     }
     found.learning(descriptor.learns);
+    if descriptor.binds_threads && descriptor.learns == Learns::Nothing {
+        found.uses("binding of threads by affinity");
+    }
     let Findings { uses, gains, .. } = found;
     let uses = match uses.is_empty() {
         true => "nothing: it only starts programs".to_owned(),
