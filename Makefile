@@ -50,7 +50,7 @@ SHELL       := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 
-PACKAGES   := gcc libc6-dev python3-numpy libopenblas0-pthread clang libbpf-dev
+PACKAGES   := gcc libc6-dev python3-numpy libopenblas0-pthread clang libbpf-dev libelf-dev zlib1g-dev
 RUST       := 1.85
 # The last release that builds with the Rust above.
 CARGO_DENY := 0.18.3
@@ -64,7 +64,7 @@ demo: setup build kernels
 	@workloads/demo.sh $(TARGET)/release/cosched
 
 build: setup
-	@cargo build --release --locked -p cosched -p cosched-hook
+	@cargo build --release --locked -p cosched -p cosched-hook -p cosched-ext
 
 kernels: setup
 	@$(MAKE) --no-print-directory -s -C workloads

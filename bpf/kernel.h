@@ -20,6 +20,9 @@ typedef __u32 __be32;
 typedef __u32 __wsum;
 typedef _Bool bool;
 
+#define true 1
+#define false 0
+
 enum bpf_map_type {
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_QUEUE = 22,
@@ -63,6 +66,15 @@ struct thread_info {
 	__u32 cpu;
 } KERNEL;
 
+struct cpumask {
+	unsigned long bits[1];
+} KERNEL;
+
+struct sched_ext_entity {
+	__u64 slice;
+	__u32 flags;
+} KERNEL;
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
@@ -72,6 +84,9 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	struct sched_entity se;
+	struct sched_ext_entity scx;
+	const struct cpumask *cpus_ptr;
+	unsigned short migration_disabled;
 	struct bpf_local_storage *bpf_storage;
 } KERNEL;
 

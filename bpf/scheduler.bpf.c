@@ -1,0 +1,534 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+//
+// A scheduler for the threads of cosched's programs: a queue per program, and a CPU that is handed to a named thread.
+//
+// Problem. A thread that waits at a barrier wants to give its CPU to a thread that has not arrived (Wu, Peng, Jin: "Time
+// Donating Barrier", 2015, algorithm 3). With the kernel's own scheduler it can only leave its CPU to the next in the queue.
+//
+// Idea. sched_ext lets a BPF program schedule the threads of one class. sched_yield() ignores its arguments, so a waiter
+// calls it with the number of a thread, and a kernel without this scheduler merely yields. Here, the named thread comes
+// next on the waiter's CPU, with what is left of the waiter's slice and no more: a whole slice each time would let a program
+// keep a CPU for ever. It must be queued and of the same program.
+//
+// Which program is next: the one that has used least by weight, as in fair queueing. A program that has waited does not get
+// that time back, as it could shut out the others for as long. A program that *fills* comes only after all others, but at
+// least once in STARVING. User space says how long that holds (turns_until), and says so again and again: where it is stuck,
+// all programs are soon equal. Within a program, threads take turns in the order in which they came.
+//
+// Slices end on time by a timer for each CPU. The kernel itself looks only at its ticks, which are 1 to 10 ms apart.
+//
+// The scheduler is loaded in partial mode: it has only threads of class SCHED_EXT. These run below all ordinary threads. An
+// ordinary thread that takes a CPU leaves the thread that ran there on that CPU's own queue, where no other CPU sees it; so
+// what is there goes back to the program's queue (cpu_release).
+//
+// Membership is as in runstate.bpf.c: a value in the storage of a process' first thread. What it starts inherits it.
+
+#include "sched_ext.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "scheduler.h"
+
+#define STARVING 1000000000ULL
+#define MOST_SIBLINGS 4096 /* so many queued threads are looked at for a named one */
+#define LEVELS 8
+
+struct membership {
+	__u32 program;
+	__u32 arrived; /* in this round of its process: it waits at a barrier (BAPS, section 3.1) */
+	__u32 round;   /* of a process' first thread: begins anew when all have arrived */
+	__u32 unused;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct membership);
+} members SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, PROGRAMS);
+	__type(key, __u32);
+	__type(value, struct program);
+} programs SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct control);
+} control SEC(".maps");
+
+/* What is on a CPU, or was last. */
+struct cpu {
+	struct bpf_timer timer;
+	__u64 has_timer;
+	__u64 since;    /* when its thread came, or its time was last charged; 0: none is on it */
+	__u64 slice;    /* that its thread had then */
+	__u32 program;
+	__u32 level;    /* of the PID namespace in which its thread named another */
+	__u32 target;   /* the thread that is to be next; 0: none */
+	__u32 any;      /* or any laggard */
+	__u64 left;     /* of the slice, for that thread */
+	__u32 handed;   /* kernel's number of the thread that was put next */
+	__u32 unused;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, CPUS);
+	__type(key, __u32);
+	__type(value, struct cpu);
+} cpus SEC(".maps");
+
+/* How far the programs have come, by weight: the use of the one that was served last. First of programs with others, then
+ * of those that fill. */
+__u64 virtual_now[2];
+
+static struct program *program_at(__u32 program)
+{
+	return bpf_map_lookup_elem(&programs, &program);
+}
+
+static struct cpu *cpu_at(__u32 cpu)
+{
+	return bpf_map_lookup_elem(&cpus, &cpu);
+}
+
+static struct control *the_control(void)
+{
+	__u32 key = 0;
+
+	return bpf_map_lookup_elem(&control, &key);
+}
+
+static struct membership *member(struct task_struct *task)
+{
+	struct membership *own = bpf_task_storage_get(&members, task, 0, 0);
+
+	return own ? own : bpf_task_storage_get(&members, task->group_leader, 0, 0);
+}
+
+// The first is for threads that have put themselves into the class.
+static __u32 program_of(struct task_struct *task)
+{
+	struct membership *own = member(task);
+
+	return own && own->program < PROGRAMS ? own->program : 0;
+}
+
+static bool fills(struct program *program, struct control *all, __u64 now)
+{
+	return program->fills && now < all->turns_until;
+}
+
+static __u64 slice_of(struct program *program)
+{
+	return program->slice ? program->slice : DEFAULT_SLICE;
+}
+
+static __u64 by_weight(struct program *program, __u64 time)
+{
+	return time * DEFAULT_WEIGHT / (program->weight ? program->weight : DEFAULT_WEIGHT);
+}
+
+// Adds the time since it was last charged to what the CPU's program has used.
+static void charge(struct cpu *cpu, struct control *all, __u64 now)
+{
+	struct program *program = program_at(cpu->program);
+	__u64 time = now > cpu->since ? now - cpu->since : 0;
+
+	if (!program || !cpu->since)
+		return;
+	__sync_fetch_and_add(&program->used, time);
+	__sync_fetch_and_add(&program->vtime[fills(program, all, now)], by_weight(program, time));
+	cpu->since = now;
+}
+
+SEC("struct_ops/select_cpu")
+__s32 BPF_PROG(on_select, struct task_struct *task, __s32 previous, __u64 flags)
+{
+	struct program *program = program_at(program_of(task));
+	bool idle = false;
+	__s32 cpu = scx_bpf_select_cpu_dfl(task, previous, flags, &idle);
+
+	if (idle && program)
+		insert(task, SCX_DSQ_LOCAL, slice_of(program), 0);
+	return cpu;
+}
+
+// Ends the turn of a program that fills on a CPU where this thread may run.
+static void displace(struct task_struct *task, struct control *all, __u64 now)
+{
+	__u32 count = scx_bpf_nr_cpu_ids(), i;
+
+	bpf_for(i, 0, count) {
+		struct cpu *cpu = cpu_at(i);
+		struct program *program;
+
+		if (!cpu)
+			break;
+		if (!cpu->since || !bpf_cpumask_test_cpu(i, task->cpus_ptr))
+			continue;
+		program = program_at(cpu->program);
+		if (program && fills(program, all, now)) {
+			scx_bpf_kick_cpu(i, SCX_KICK_PREEMPT);
+			break;
+		}
+	}
+}
+
+SEC("struct_ops/enqueue")
+void BPF_PROG(on_enqueue, struct task_struct *task, __u64 flags)
+{
+	__u32 id = program_of(task);
+	struct program *program = program_at(id);
+	struct control *all = the_control();
+	__u64 now = bpf_ktime_get_ns(), least;
+	bool is_filler;
+	__s32 idle;
+
+	if (!program || !all)
+		return;
+	is_filler = fills(program, all, now);
+	least = virtual_now[is_filler];
+	if (least > DEFAULT_SLICE && program->vtime[is_filler] < least - DEFAULT_SLICE)
+		program->vtime[is_filler] = least - DEFAULT_SLICE;
+	insert(task, id, slice_of(program), flags);
+	idle = scx_bpf_pick_idle_cpu(task->cpus_ptr, 0);
+	if (idle >= 0)
+		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+	else if (!is_filler)
+		displace(task, all, now);
+}
+
+// Its number in the PID namespace at this level, which is the caller's; 0: it has none there.
+static __u32 number_at(struct task_struct *task, __u32 level)
+{
+	struct pid *pid = task->thread_pid;
+	struct upid upid;
+
+	if (level >= LEVELS || level > BPF_CORE_READ(pid, level))
+		return 0;
+	bpf_core_read(&upid, sizeof(upid), &pid->numbers[level]);
+	return upid.nr;
+}
+
+static bool may_run_on(struct task_struct *task, __s32 cpu)
+{
+	return bpf_cpumask_test_cpu(cpu, task->cpus_ptr) && !task->migration_disabled;
+}
+
+// Whether it has not arrived at its process' barrier: its BAPS is false.
+static bool is_laggard(struct task_struct *task)
+{
+	struct membership *own = bpf_task_storage_get(&members, task, 0, 0);
+	struct membership *first = bpf_task_storage_get(&members, task->group_leader, 0, 0);
+
+	return !own || !first || own->arrived != first->round + 1;
+}
+
+// Puts the thread next that the last one here has named (algorithm 3, lines 4 to 9).
+static bool hand_over(__s32 here, struct cpu *cpu)
+{
+	struct program *program = program_at(cpu->program);
+	struct bpf_iter_scx_dsq it;
+	struct task_struct *task;
+	bool done = false;
+	__u32 looked;
+
+	if (!program)
+		return false;
+	if (!bpf_iter_scx_dsq_new(&it, cpu->program, 0)) {
+		bpf_for(looked, 0, MOST_SIBLINGS) {
+			task = bpf_iter_scx_dsq_next(&it);
+			if (!task || done)
+				break;
+			if (cpu->any ? !is_laggard(task) : number_at(task, cpu->level) != cpu->target)
+				continue;
+			if (!may_run_on(task, here)) {
+				if (cpu->any)
+					continue;
+				break;
+			}
+			move_set_slice(&it, cpu->left);
+			cpu->handed = task->pid;
+			done = move(&it, task, SCX_DSQ_LOCAL, 0);
+		}
+	}
+	bpf_iter_scx_dsq_destroy(&it);
+	cpu->target = cpu->any = 0;
+	if (done)
+		__sync_fetch_and_add(&program->handed_over, 1);
+	else
+		cpu->handed = 0;
+	return done;
+}
+
+// The program that is to be next, of those with queued threads that were not tried, and the present one.
+static __u32 choose(struct control *all, __u32 present, __u64 *tried, __u64 now)
+{
+	__u32 best = PROGRAMS, count = all->programs < PROGRAMS ? all->programs : PROGRAMS, i;
+	__u64 rank = ~0ULL;
+
+	bpf_for(i, 0, count) {
+		struct program *program = program_at(i);
+		bool is_filler;
+		__u64 own;
+
+		if (!program)
+			break;
+		if (i != present && !scx_bpf_dsq_nr_queued(i))
+			continue;
+		if (tried[(i >> 6) & 3] >> (i & 63) & 1)
+			continue;
+		is_filler = fills(program, all, now);
+		own = program->vtime[is_filler] | (__u64)is_filler << 63;
+		if (i != present && program->served && now > program->served + STARVING)
+			own = 0;
+		if (own < rank) {
+			rank = own;
+			best = i;
+		}
+	}
+	return best;
+}
+
+static void note_progress(struct program *program, bool is_filler)
+{
+	if (program->vtime[is_filler] > virtual_now[is_filler])
+		virtual_now[is_filler] = program->vtime[is_filler];
+}
+
+static void set_slice(struct task_struct *task, __u64 slice)
+{
+	if (bpf_ksym_exists(scx_bpf_task_set_slice))
+		scx_bpf_task_set_slice(task, slice);
+	else
+		task->scx.slice = slice;
+}
+
+static void start_timer(struct cpu *cpu);
+
+SEC("struct_ops/dispatch")
+void BPF_PROG(on_dispatch, __s32 here, struct task_struct *previous)
+{
+	struct control *all = the_control();
+	struct cpu *cpu = cpu_at(here);
+	__u64 now = bpf_ktime_get_ns(), tried[4] = {};
+	__u32 present = PROGRAMS, attempt;
+
+	if (!all || !cpu)
+		return;
+	if ((cpu->target || cpu->any) && hand_over(here, cpu))
+		return;
+	cpu->target = cpu->any = 0;
+	if (previous && previous->scx.flags & SCX_TASK_QUEUED && cpu->since) {
+		charge(cpu, all, now);
+		present = cpu->program;
+	}
+	bpf_for(attempt, 0, PROGRAMS) {
+		__u32 next = choose(all, present, tried, now);
+		struct program *program = program_at(next);
+
+		if (!program)
+			return;
+		note_progress(program, fills(program, all, now));
+		if (scx_bpf_dsq_nr_queued(next) && move_to_local(next))
+			return;
+		if (previous && next == present) {
+			// Its slice is over, and no other is to be next.
+			cpu->slice = slice_of(program);
+			set_slice(previous, cpu->slice);
+			start_timer(cpu);
+			return;
+		}
+		tried[(next >> 6) & 3] |= 1ULL << (next & 63);
+	}
+}
+
+// The slice is over, unless another thread has come in between, for which the timer was started anew.
+static int on_time(void *map, int *key, struct cpu *cpu)
+{
+	if (cpu->since && bpf_ktime_get_ns() - cpu->since + 1000 >= cpu->slice)
+		scx_bpf_kick_cpu(*key, SCX_KICK_PREEMPT);
+	return 0;
+}
+
+static void start_timer(struct cpu *cpu)
+{
+	if (!cpu->has_timer) {
+		bpf_timer_init(&cpu->timer, &cpus, CLOCK_MONOTONIC);
+		bpf_timer_set_callback(&cpu->timer, on_time);
+		cpu->has_timer = 1;
+	}
+	bpf_timer_start(&cpu->timer, cpu->slice, BPF_F_TIMER_CPU_PIN);
+}
+
+SEC("struct_ops/running")
+void BPF_PROG(on_running, struct task_struct *task)
+{
+	__u32 id = program_of(task);
+	struct program *program = program_at(id);
+	struct cpu *cpu = cpu_at(scx_bpf_task_cpu(task));
+
+	if (!program || !cpu)
+		return;
+	cpu->since = bpf_ktime_get_ns();
+	cpu->slice = task->scx.slice;
+	cpu->program = id;
+	cpu->target = cpu->any = 0;
+	program->served = cpu->since;
+	__sync_fetch_and_add(&program->starts, 1);
+	if (cpu->handed && cpu->handed == task->pid) {
+		__sync_fetch_and_add(&program->followed, 1);
+		if (cpu->slice == cpu->left)
+			__sync_fetch_and_add(&program->exact, 1);
+	}
+	cpu->handed = 0;
+	if (cpu->slice != SCX_SLICE_INF)
+		start_timer(cpu);
+}
+
+SEC("struct_ops/stopping")
+void BPF_PROG(on_stopping, struct task_struct *task, bool runnable)
+{
+	struct cpu *cpu = cpu_at(scx_bpf_task_cpu(task));
+	struct control *all = the_control();
+
+	if (!cpu || !all)
+		return;
+	charge(cpu, all, bpf_ktime_get_ns());
+	cpu->since = 0;
+}
+
+// time_donating_to: what is left of the slice goes to a thread of the same program. The kernel keeps account of slices at
+// ticks and switches only, so the clock tells what is left.
+static void donate(struct cpu *cpu, struct task_struct *from, __u32 target)
+{
+	struct program *program = program_at(cpu->program);
+	__u64 used = bpf_ktime_get_ns() - cpu->since;
+
+	if (!program || !cpu->since)
+		return;
+	__sync_fetch_and_add(&program->donations, 1);
+	if (used >= cpu->slice)
+		return;
+	cpu->left = cpu->slice - used;
+	cpu->level = BPF_CORE_READ(from, thread_pid, level);
+	cpu->target = target;
+	cpu->any = !target;
+}
+
+// update_barr_status: BAPS of the caller (section 4). A process' statuses are numbered by rounds, so that one store makes
+// all of them false.
+static void set_status(struct task_struct *from, bool all_arrived)
+{
+	struct membership *first = bpf_task_storage_get(&members, from->group_leader, 0, 0);
+	struct membership *own = bpf_task_storage_get(&members, from, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!first || !own)
+		return;
+	own->program = first->program;
+	if (all_arrived)
+		__sync_fetch_and_add(&first->round, 1);
+	else
+		own->arrived = first->round + 1;
+}
+
+SEC("struct_ops/yield")
+bool BPF_PROG(on_yield, struct task_struct *from, struct task_struct *to)
+{
+	struct cpu *cpu = cpu_at(scx_bpf_task_cpu(from));
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(from);
+	__u64 call, thread;
+
+	if (!cpu)
+		return false;
+	call = SYSCALL_ARGUMENT_1((struct pt_regs *)regs);
+	thread = SYSCALL_ARGUMENT_2((struct pt_regs *)regs);
+	if (call == ARRIVED || call == ALL_ARRIVED) {
+		set_status(from, call == ALL_ARRIVED);
+		return false; // it keeps its CPU
+	}
+	if (call == DONATE)
+		donate(cpu, from, thread);
+	set_slice(from, 0);
+	return false;
+}
+
+// What a process starts is of its program.
+SEC("struct_ops/init_task")
+__s32 BPF_PROG(on_birth, struct task_struct *task, struct scx_init_task_args *args)
+{
+	struct membership *creator, *own;
+
+	if (!args->fork)
+		return 0;
+	creator = member(bpf_get_current_task_btf());
+	if (!creator)
+		return 0;
+	own = bpf_task_storage_get(&members, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (own)
+		own->program = creator->program;
+	return 0;
+}
+
+// An ordinary thread takes this CPU: the threads on its own queue go back to those of their programs.
+SEC("struct_ops/cpu_release")
+void BPF_PROG(on_release, __s32 cpu, struct scx_cpu_release_args *args)
+{
+	struct control *all = the_control();
+	__u32 count = scx_bpf_reenqueue_local();
+
+	if (all)
+		__sync_fetch_and_add(&all->reenqueued, count);
+}
+
+SEC("struct_ops.s/init")
+__s32 BPF_PROG(on_init)
+{
+	__u32 i;
+
+	bpf_for(i, 0, PROGRAMS) {
+		__s32 error = scx_bpf_create_dsq(i, -1);
+
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+SEC("struct_ops/exit")
+void BPF_PROG(on_exit, struct scx_exit_info *info)
+{
+	struct control *all = the_control();
+
+	if (all)
+		all->stopped = BPF_CORE_READ(info, kind);
+}
+
+SEC(".struct_ops.link")
+struct sched_ext_ops cosched = {
+	.select_cpu = (void *)on_select,
+	.enqueue = (void *)on_enqueue,
+	.dispatch = (void *)on_dispatch,
+	.running = (void *)on_running,
+	.stopping = (void *)on_stopping,
+	.yield = (void *)on_yield,
+	.init_task = (void *)on_birth,
+	.cpu_release = (void *)on_release,
+	.init = (void *)on_init,
+	.exit = (void *)on_exit,
+	.flags = SCX_OPS_SWITCH_PARTIAL | SCX_OPS_ENQ_LAST,
+	.timeout_ms = 5000,
+	.name = "cosched",
+};
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
