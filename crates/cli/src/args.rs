@@ -20,6 +20,7 @@ pub(crate) use cosched_lab::values::{
     duration, instant, kernel, max_frozen, named, quantum, seed, whole,
 };
 use cosched_lab::values::{interval, quanta, slowdowns};
+use cosched_linux::control::ext::SchedulerBackend;
 use cosched_linux::control::run_cgroups::{FreezerBackend, PinningBackend};
 use cosched_policy::{Goal, Placement, Quanta, Slowdowns, Turns};
 use cosched_workload::BarrierMode;
@@ -187,6 +188,16 @@ pub(crate) struct BarrierArgs {
     pub(crate) barrier: Option<BarrierMode>,
 }
 
+/// What schedules the programs' threads.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct SchedulerArgs {
+    /// What schedules the programs' threads. ext: cosched's scheduler in the kernel (sched_ext),
+    /// where waiting threads give their CPU to a named thread and slices have any length; its
+    /// threads come after all others of the machine [default: kernel]
+    #[arg(long, value_parser = choices::scheduler())]
+    pub(crate) scheduler: Option<SchedulerBackend>,
+}
+
 /// How policies and this machine do their work.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct HowArgs {
@@ -202,6 +213,8 @@ pub(crate) struct HowArgs {
     /// How to bind programs to CPUs; the default is affinity masks.
     #[arg(long, value_parser = choices::pinning())]
     pub(crate) pinning: Option<PinningBackend>,
+    #[command(flatten)]
+    pub(crate) by: SchedulerArgs,
     /// How long programs may take to end after SIGTERM, before they are killed.
     #[arg(long, allow_hyphen_values = true, default_value = "5s", value_parser = duration)]
     pub(crate) grace: Duration,
@@ -213,6 +226,7 @@ impl HowArgs {
             policy: PolicyChoices {
                 freezer: self.freezer,
                 pinning: self.pinning,
+                scheduler: self.by.scheduler,
                 ..self.policy.choices()
             },
             measure: self.measure.choices(),

@@ -117,6 +117,11 @@ pub(crate) fn is_grouped() -> bool {
     connected().is_some_and(|page| page.rule().grouped)
 }
 
+/// Whether a thread can name the one that gets its CPU.
+pub(crate) fn is_directed() -> bool {
+    connected().is_some_and(|page| page.rule().directed)
+}
+
 /// The program has begun a region, or all of its threads have passed a barrier: counted where
 /// cosched requests it.
 #[inline]

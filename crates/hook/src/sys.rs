@@ -94,6 +94,12 @@ pub(crate) fn yield_cpu() {
     unsafe { libc::syscall(libc::SYS_sched_yield) };
 }
 
+/// Yields, and tells cosched's scheduler in the kernel, if it is there, what that means.
+pub(crate) fn tell_scheduler(call: u64, thread: u32) {
+    // SAFETY: a kernel without that scheduler reads no arguments, and with it, both are numbers.
+    unsafe { libc::syscall(libc::SYS_sched_yield, call, u64::from(thread)) };
+}
+
 /// The number of the calling thread.
 #[cold]
 pub(crate) fn tid() -> u32 {

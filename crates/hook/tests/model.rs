@@ -32,15 +32,16 @@ use shuttle::thread::{JoinHandle, spawn, yield_now};
 use shuttle::{Config, Runner};
 use wait_mode::{Laggards, WaitMode};
 
-const WAIT_MODES: [WaitMode; 6] = [
+const WAIT_MODES: [WaitMode; 7] = [
     WaitMode::Spin,
     WaitMode::Block,
     WaitMode::SpinThenBlock,
     WaitMode::Yield,
     WaitMode::Donate,
     WaitMode::Spread,
+    WaitMode::Tidon,
 ];
-const LAGGARDS: [Laggards; 7] = [
+const LAGGARDS: [Laggards; 8] = [
     Laggards::Run,
     Laggards::Unknown,
     Laggards::WokenElsewhere,
@@ -48,6 +49,7 @@ const LAGGARDS: [Laggards; 7] = [
     Laggards::Blocked,
     Laggards::QueuedHere,
     Laggards::NextHere,
+    Laggards::CanHave,
 ];
 
 /// A kernel with one word to sleep on.
@@ -83,6 +85,14 @@ impl Waiting for World {
     }
 
     fn yield_cpu(&self) {
+        yield_now();
+    }
+
+    fn donate(&self, _: u32) {
+        yield_now();
+    }
+
+    fn tell_arrival(&self, _: bool) {
         yield_now();
     }
 

@@ -33,6 +33,16 @@ fn a_waiter_yields_to_its_own_program_for_a_limited_time() {
     assert!(Laggards::NextHere > Laggards::Blocked, "it can be helped");
 }
 
+/// Algorithm 3 of the paper: a waiter donates for as long as a laggard is queued.
+#[test]
+fn a_waiter_gives_its_cpu_to_a_laggard_that_can_have_it() {
+    for spent in [0, PATIENCE.running, u64::MAX] {
+        assert_eq!(donating(spent, Laggards::CanHave), WaiterAction::Donate);
+    }
+    let others = [Laggards::Blocked, Laggards::Run, Laggards::Unknown, Laggards::QueuedHere];
+    assert!(others.into_iter().all(|other| other < Laggards::CanHave), "it can be helped");
+}
+
 #[test]
 fn only_learning_wait_modes_make_fewer_first_checks() {
     let checks = |wait_mode: WaitMode| wait_mode.first_checks(3, 64);
@@ -75,18 +85,19 @@ fn wait_modes_without_donation_ask_for_no_laggards() {
     assert_eq!(WaitMode::Spin.act(u64::MAX, PATIENCE, none), WaiterAction::Spin);
     assert_eq!(WaitMode::Block.act(0, PATIENCE, none), WaiterAction::Sleep);
     assert_eq!(WaitMode::Yield.act(u64::MAX, PATIENCE, none), WaiterAction::Yield);
+    assert_eq!(WaitMode::Tidon.act(u64::MAX, PATIENCE, none), WaiterAction::DonateToAny);
     assert_eq!(WaitMode::SpinThenBlock.act(SPIN - 1, PATIENCE, none), WaiterAction::Spin);
     assert_eq!(WaitMode::SpinThenBlock.act(SPIN, PATIENCE, none), WaiterAction::Sleep);
 }
 
 #[test]
 fn every_wait_mode_is_found_by_its_name_and_nothing_else_is() {
-    for name in ["spin", "block", "spin-then-block", "yield", "donate"] {
+    for name in ["spin", "block", "spin-then-block", "yield", "donate", "tidon"] {
         assert!(WaitMode::number(name.as_bytes()).and_then(WaitMode::numbered).is_some(), "{name}");
     }
     assert_eq!(WaitMode::number(b"donate").and_then(WaitMode::numbered), Some(WaitMode::Donate));
     assert_eq!(
-        (WaitMode::number(b"spi"), WaitMode::number(b""), WaitMode::numbered(6)),
+        (WaitMode::number(b"spi"), WaitMode::number(b""), WaitMode::numbered(7)),
         (None, None, None)
     );
 }

@@ -241,6 +241,7 @@ fn config(
         topology: session.topology.clone(),
         cpus: session.usable.cpus,
         wishes: Wishes { freezer: Some(backend), pinning: None, ..Wishes::default() },
+        ext: None,
         turns: true,
         units: false,
         sessions: true,

@@ -15,7 +15,8 @@
 //! shims. `stops` announces stops by other processes. `orphans` takes the place of a killed shim,
 //! and `inspect` checks now and then what programs hold and which process stopped them. `turns`
 //! gives programs their parts in turns by weight, `within` does the same for the processes of one
-//! program, and `others` knows whether processes of others compute beside them. `thread_limits`
+//! program, and `others` knows whether processes of others compute beside them. `by_ext` has
+//! threads scheduled by the scheduler in the kernel. `thread_limits`
 //! answers malleable programs, `barriers` gives programs the states of their threads, and `phases`
 //! samples their instruction pointers, and `spinning` looks for spin loops. `attached` has programs
 //! that have no shim as a parent: they ran before cosched, or have its place at the terminal.
@@ -23,6 +24,7 @@
 
 mod attached;
 mod barriers;
+mod by_ext;
 mod config;
 mod confined;
 mod error;
@@ -49,11 +51,13 @@ mod within;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
 use std::thread::JoinHandle;
 
 use cosched_core::{Arena, CpuSet, Event, Happening, Machine, Nanos, Observe, ProgramId, Step};
 
 use crate::control::autogroup;
+use crate::control::ext::ExtScheduler;
 use crate::control::run_cgroups::RunCgroups;
 use crate::kernel::affinity;
 use crate::kernel::clock::Clock;
@@ -84,6 +88,7 @@ use within::families::Within;
 const SENTINEL: u64 = u64::MAX - 2;
 const HOTPLUG: u64 = u64::MAX - 3;
 const USER_REQUESTS: u64 = u64::MAX - 4;
+const EXT: u64 = u64::MAX - 5;
 const HOOK_SERVER: u64 = 1 << 48;
 /// The signals with a handler besides [`INTERRUPTIONS`], which end the programs first: Ctrl-Z, and
 /// the end of a child.
@@ -106,6 +111,10 @@ pub struct Linux {
     own_session: i32,
     punctual: Punctual,
     run_cgroups: RunCgroups,
+    /// What schedules the programs' threads instead of the kernel, if anything does.
+    ext: Option<ExtScheduler>,
+    /// When that was last told that turns are valid.
+    ext_renewed: Nanos,
     log: Log,
     guard: SentinelGuard,
     own_sessions: bool,
@@ -144,6 +153,9 @@ impl Linux {
     /// When one of them is unavailable; whatever was made is removed again.
     pub fn new(config: Config) -> Result<Linux, MachineError> {
         let proc = Proc::own()?;
+        let programs = config.jobs.len();
+        let load = |loader: &PathBuf| ExtScheduler::load(loader, programs);
+        let ext = config.ext.as_ref().map(load).transpose()?;
         let states = barriers::load(&config.jobs, &proc);
         let open = proc.fds(std::process::id() as i32)?.len();
         let hooked = config.jobs.iter().filter(|job| job.hook.is_some()).count();
@@ -162,7 +174,7 @@ impl Linux {
                 return Err(error.into());
             }
         };
-        let (wishes, programs) = (config.wishes, config.jobs.len());
+        let wishes = config.wishes;
         let spin_watch = SpinWatch::new(programs, config.spin_loops.as_ref());
         let prepared = RunCgroups::prepare(&proc, wishes, programs, &config.cpus, &mut log);
         let run_cgroups = match prepared {
@@ -182,6 +194,9 @@ impl Linux {
         let ends = INTERRUPTIONS.map(|(signal, _)| signal);
         let poll = Poll::new(&[&ends[..], &SIGNALS].concat())?;
         poll.add(sentinel.as_fd(), SENTINEL)?;
+        if let Some(ext) = &ext {
+            poll.add(ext.as_fd(), EXT)?;
+        }
         // Without announcements, a change of CPUs is noticed at the next check.
         let hotplug = Hotplug::listen().ok();
         if let Some(hotplug) = &hotplug {
@@ -206,6 +221,8 @@ impl Linux {
             own_mask,
             own_session,
             run_cgroups,
+            ext,
+            ext_renewed: Nanos::ZERO,
             log,
             guard: SentinelGuard::new(sentinel, config.executable.clone()),
             own_sessions,
@@ -316,6 +333,7 @@ impl Linux {
                 }
             }
             Ready::Source(SENTINEL) => self.hear_sentinel()?,
+            Ready::Source(EXT) => self.lose_ext("cosched-ext has ended")?,
             Ready::Source(HOTPLUG) => {
                 if self.hotplug.as_ref().is_some_and(Hotplug::take) {
                     self.renew_bindings()?;
@@ -356,7 +374,8 @@ impl Machine for Linux {
                 let looks = self.next_look().min(self.observer.next_look());
                 let looks = looks.min(self.guard.next_look()).min(self.within.wakes_at());
                 let looks = looks.min(self.moves.next).min(self.spin_watch.next_look(&self.live));
-                let deadline = until.min(looks).min(self.next_beat());
+                let beats = self.next_beat().min(self.ext_renewal());
+                let deadline = until.min(looks).min(beats);
                 self.guard.sentinel.waits_until(self.clock.monotonic(deadline));
                 self.poll.wait(self.clock.absolute(deadline), &mut ready)?;
                 // What happens during a look is read after it.
@@ -379,6 +398,7 @@ impl Machine for Linux {
             self.observer.look(self.clock.now())?;
             self.spin_watch.look(self.clock.now(), &self.live, &self.cpus, &self.proc);
             self.beat();
+            self.look_at_ext()?;
             self.keep_apart()?;
             if self.freezing.is_empty() {
                 self.inspect()?;

@@ -21,6 +21,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::cgroup::Hierarchies;
+use crate::control::ext;
 use crate::kernel::files::{self, FileError};
 use crate::kernel::procfs::Proc;
 use crate::kernel::remedy::as_typed;
@@ -108,7 +109,10 @@ impl Ability {
                 "one share of CPU per session: programs of a gang get a session each, so that \
                  cosched's own share does not shrink"
             }
-            Ability::SchedExt => "scheduling decisions inside the kernel",
+            Ability::SchedExt => {
+                "`--scheduler ext`: waiting threads give their CPU to a named thread, and slices \
+                 have any length"
+            }
             Ability::Psi => "the machine's own account of CPU pressure, in reports",
         }
     }
@@ -194,7 +198,7 @@ impl Rights {
             observing::pmu(proc),
             observing::code_samples(proc),
             scheduling::autogroup(proc),
-            scheduling::sched_ext(sys, release),
+            scheduling::sched_ext(sys, release, ext::loader::check),
             observing::psi(proc),
         ]);
         Ok(Rights { kernel: release.to_owned(), level: level(&rights), rights })

@@ -30,9 +30,11 @@
 #![forbid(unsafe_code)]
 
 mod barrier_stats;
+mod directed;
 mod threads;
 
 pub use barrier_stats::{BarrierCounts, BarrierTally, LINES, Passage};
+pub use directed::{ALL_ARRIVED, ARRIVED, DONATE};
 pub use threads::{ENTRIES, RunState, ThreadEntry, ThreadTable};
 
 use core::ops::Add;
@@ -45,7 +47,7 @@ pub const BARRIER_MODE: &str = "COSCHED_BARRIER_MODE";
 /// The size of the shared memory, bytes.
 pub const SIZE: usize = 4096;
 /// The version of everything here; different versions do not work together.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 /// How often cosched renews the heartbeat, milliseconds.
 pub const BEAT: u64 = 1000;
 /// How old a heartbeat may be before cosched counts as gone, milliseconds.
@@ -216,6 +218,9 @@ pub struct Rule {
     /// Whether the program has a CPU group of its own (a cgroup with a share, or a session): a
     /// thread that yields in it gives its CPU to another thread of the program first.
     pub grouped: bool,
+    /// Whether cosched's scheduler in the kernel has its threads, so that a waiting thread can name
+    /// the thread that gets its CPU ([`DONATE`]).
+    pub directed: bool,
     /// The most threads that a region may have; `None`: no limit.
     pub thread_limit: Option<u16>,
     /// How many CPUs the program has; 0: not known.
@@ -236,8 +241,8 @@ impl Rule {
     fn packed(self) -> u64 {
         let thread_limit =
             u64::from(self.thread_limit.map_or(0, |thread_limit| thread_limit.max(1)));
-        let Rule { managed, donate, counts, grouped, .. } = self;
-        let set = [managed, donate, counts, grouped].into_iter().zip(0..);
+        let Rule { managed, donate, counts, grouped, directed, .. } = self;
+        let set = [managed, donate, counts, grouped, directed].into_iter().zip(0..);
         let flags = set.fold(0, |flags, (is_set, bit)| flags | u64::from(is_set) << bit);
         flags << 32 | u64::from(self.cpus) << 16 | thread_limit
     }
@@ -245,8 +250,9 @@ impl Rule {
     fn unpacked(word: u64) -> Rule {
         let thread_limit = Some(word as u16).filter(|thread_limit| *thread_limit > 0);
         let is_set = |bit: u32| word >> bit & 1 == 1;
-        let [managed, donate, counts, grouped] = [32, 33, 34, 35].map(is_set);
-        Rule { managed, donate, counts, grouped, thread_limit, cpus: (word >> 16) as u16 }
+        let [managed, donate, counts, grouped, directed] = [32, 33, 34, 35, 36].map(is_set);
+        let cpus = (word >> 16) as u16;
+        Rule { managed, donate, counts, grouped, directed, thread_limit, cpus }
     }
 }
 
@@ -327,6 +333,7 @@ mod tests {
             Rule { donate: true, counts: true, thread_limit: Some(1), cpus: 3, ..Rule::default() },
             Rule { counts: true, ..Rule::default() },
             Rule { donate: true, grouped: true, ..Rule::default() },
+            Rule { donate: true, directed: true, cpus: 7, ..Rule::default() },
         ] {
             page.set_rule(rule);
             assert_eq!(page.rule(), rule);

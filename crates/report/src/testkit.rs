@@ -198,6 +198,7 @@ fn program(name: &str, timeline: Vec<TimelineEntry>, end: f64) -> ProgramResult 
         processes_seen: None,
         units_seen: None,
         spinning: None,
+        in_kernel: None,
         molded_from: None,
         molded_solo_seconds: None,
         arrived_seconds: 0.0,

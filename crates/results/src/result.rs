@@ -177,6 +177,21 @@ impl fmt::Display for Simulation {
     }
 }
 
+/// What the threads of a program did under cosched's scheduler in the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InKernel {
+    /// CPU time that they had.
+    pub cpu_seconds: f64,
+    /// How often a thread of it came to a CPU.
+    pub starts: u64,
+    /// How often a thread asked for another one to have its CPU.
+    pub donations: u64,
+    /// How often that one was queued, and was put next.
+    pub handed_over: u64,
+    /// How often it came next indeed, with what was left of the slice.
+    pub followed: u64,
+}
+
 /// The backends that the run used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Backends {
@@ -212,6 +227,10 @@ pub struct ProgramResult {
     /// files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spinning: Option<Spinning>,
+    /// What its threads did under cosched's scheduler in the kernel; `None` where they had the
+    /// kernel's own, and in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_kernel: Option<InKernel>,
     /// How many it would have requested, had it not been started with fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub molded_from: Option<u16>,

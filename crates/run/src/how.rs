@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use cosched_core::engine::Limits;
 use cosched_core::{Actuator, Class, Nanos};
+use cosched_linux::control::ext::SchedulerBackend;
 use cosched_linux::control::run_cgroups::{FreezerBackend, PinningBackend};
 use cosched_policy::{
     FaithfulOptions, Goal, Kind, OptionGroup, Options, Placement, Quanta, ShufflingOptions,
@@ -48,6 +49,8 @@ choices! {
         "freezer" freezer: Option<FreezerBackend>,
         /// How to bind programs to CPUs of this machine; `None`: by affinity masks.
         "pinning" pinning: Option<PinningBackend>,
+        /// What schedules the programs' threads on this machine; `None`: the kernel.
+        "scheduler" scheduler: Option<SchedulerBackend>,
         /// Whether CPUs that a gang leaves idle go to programs of other gangs.
         "fill" fill: bool,
         /// What matters most.

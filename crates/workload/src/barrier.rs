@@ -26,17 +26,21 @@ pub enum BarrierMode {
     SpinThenBlock,
     /// Lets others run between looks.
     Yield,
+    /// As in the paper on Tidon: gives the CPU to a thread that has not come, which the kernel
+    /// chooses; needs cosched's scheduler in the kernel.
+    Tidon,
 }
 
 impl BarrierMode {
     /// All, in the order in which they are told.
-    pub const ALL: [BarrierMode; 6] = [
+    pub const ALL: [BarrierMode; 7] = [
         BarrierMode::Own,
         BarrierMode::Donate,
         BarrierMode::Spin,
         BarrierMode::Block,
         BarrierMode::SpinThenBlock,
         BarrierMode::Yield,
+        BarrierMode::Tidon,
     ];
 
     /// As it is written down.
@@ -48,6 +52,7 @@ impl BarrierMode {
             BarrierMode::Block => "block",
             BarrierMode::SpinThenBlock => "spin-then-block",
             BarrierMode::Yield => "yield",
+            BarrierMode::Tidon => "tidon",
         }
     }
 }

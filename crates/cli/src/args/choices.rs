@@ -8,6 +8,7 @@ use std::str::FromStr;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Command};
 use cosched_lab::sim::THIS;
+use cosched_linux::control::ext::SchedulerBackend;
 use cosched_linux::control::run_cgroups::{FreezerBackend, PinningBackend};
 use cosched_policy::Kind;
 use cosched_sim::{Hardware, Kernel};
@@ -50,6 +51,17 @@ pub(crate) fn pinning() -> impl TypedValueParser<Value = PinningBackend> {
         [
             (Affinity, "The CPU mask of every thread; works without any rights"),
             (Cpuset, "The cpuset controller of either cgroup version"),
+        ],
+    )
+}
+
+pub(crate) fn scheduler() -> impl TypedValueParser<Value = SchedulerBackend> {
+    use SchedulerBackend::{Ext, Kernel};
+    described(
+        SchedulerBackend::name,
+        [
+            (Kernel, "The kernel's own"),
+            (Ext, "cosched's own in the kernel; `cosched doctor` says whether it works here"),
         ],
     )
 }

@@ -9,7 +9,7 @@ use clap::Args;
 use cosched_policy::Kind;
 
 use crate::args::choices;
-use crate::args::{MeasureArgs, named};
+use crate::args::{MeasureArgs, SchedulerArgs, named};
 use crate::how::How;
 use crate::live::MetricsAt;
 use crate::ui::failure::{Failure, both};
@@ -24,6 +24,8 @@ pub(crate) struct InPlaceArgs {
     pub(crate) policy: Kind,
     #[command(flatten)]
     measure: MeasureArgs,
+    #[command(flatten)]
+    by: SchedulerArgs,
     /// A folder for run.json; made if it does not exist. No file in it is overwritten.
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
@@ -35,7 +37,8 @@ pub(crate) struct InPlaceArgs {
 impl InPlaceArgs {
     /// The options of the policy; a policy that cannot do this is refused.
     pub(crate) fn how(&self, what: &str) -> Result<How, Failure> {
-        let how = How::from(self.measure.choices());
+        let mut how = How::from(self.measure.choices());
+        how.policy.scheduler = self.by.scheduler;
         both(check(self.policy, what), how.check_use(&[self.policy]))?;
         Ok(how)
     }

@@ -10,9 +10,9 @@ use cosched_policy::Kind;
 use cosched_workload::shell;
 
 use crate::args::choices::{self, Offered};
-use crate::args::{BarrierArgs, MeasureArgs, PolicyArgs, named};
+use crate::args::{BarrierArgs, MeasureArgs, PolicyArgs, SchedulerArgs, named};
 use crate::experiment::{Variant, VariantOptions};
-use crate::how::How;
+use crate::how::{How, PolicyChoices};
 
 /// The form of a variant with options.
 const FORM: &str = "write NAME=\"POLICY OPTIONS\", such as unguarded=\"faithful --no-guard\"";
@@ -32,6 +32,8 @@ struct OwnOptions {
     measure: MeasureArgs,
     #[command(flatten)]
     waiting: BarrierArgs,
+    #[command(flatten)]
+    by: SchedulerArgs,
 }
 
 /// A variant on a command line; there are more than have a name.
@@ -67,7 +69,8 @@ fn read(text: &str) -> Result<(&str, VariantOptions), String> {
         format!("{}; {FORM}", wrong.join(" ").trim_start_matches("error: "))
     })?;
     let measure = own.measure.choices();
-    let how = How { measure, waiting: own.waiting.barrier, ..own.options.choices().into() };
+    let policy = PolicyChoices { scheduler: own.by.scheduler, ..own.options.choices() };
+    let how = How { measure, waiting: own.waiting.barrier, ..policy.into() };
     Ok((name, VariantOptions { policy: own.policy, how, words: shell::join(words) }))
 }
 
@@ -79,7 +82,7 @@ mod tests {
     use cosched_workload::BarrierMode;
 
     use super::*;
-    use crate::how::{MeasureChoices, PolicyChoices};
+    use crate::how::MeasureChoices;
     use crate::ui::failure::Failure;
 
     fn all() -> How {

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::AtomicU64;
 
-use cosched_page::{BarrierTally, Passage, RunState};
+use cosched_page::{ALL_ARRIVED, ARRIVED, BarrierTally, DONATE, Passage, RunState};
 
 use super::protocol::{Wait, Waiting};
 use super::wait_mode::Laggards;
@@ -24,6 +24,16 @@ impl Waiting for HostKernel {
         sys::yield_cpu();
     }
 
+    fn donate(&self, tid: u32) {
+        sys::tell_scheduler(DONATE, tid);
+    }
+
+    fn tell_arrival(&self, of_all: bool) {
+        if link::is_directed() {
+            sys::tell_scheduler(if of_all { ALL_ARRIVED } else { ARRIVED }, 0);
+        }
+    }
+
     fn sleep(&self, word: &AtomicU64, seen: u32) -> bool {
         sys::sleep_on(word, seen)
     }
@@ -38,6 +48,7 @@ impl Waiting for HostKernel {
 
     fn knowledge(&self) -> impl Fn(u32) -> Laggards {
         let table = link::threads();
+        let is_directed = link::is_directed();
         let here = if link::is_grouped() { Laggards::NextHere } else { Laggards::QueuedHere };
         move |tid| {
             let Some(entry) = table.and_then(|table| table.entry(tid)) else {
@@ -47,6 +58,7 @@ impl Waiting for HostKernel {
                 RunState::Unknown => Laggards::Unknown,
                 RunState::Running => Laggards::Run,
                 RunState::Blocked => Laggards::Blocked,
+                RunState::Preempted | RunState::Woken if is_directed => Laggards::CanHave,
                 RunState::Preempted | RunState::Woken if sys::is_here(entry.cpu) => here,
                 RunState::Preempted => Laggards::QueuedElsewhere,
                 RunState::Woken => Laggards::WokenElsewhere,

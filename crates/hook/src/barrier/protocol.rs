@@ -64,6 +64,10 @@ pub(crate) trait Waiting {
     fn pause(&self);
     /// Lets another thread run.
     fn yield_cpu(&self);
+    /// Lets this thread run instead; 0: any laggard of the process.
+    fn donate(&self, tid: u32);
+    /// Tells the kernel that the thread has arrived, or that all have.
+    fn tell_arrival(&self, of_all: bool);
     /// Sleeps until woken, if the lower half of the word is still `seen`. Returns whether it was
     /// woken.
     fn sleep(&self, word: &AtomicU64, seen: u32) -> bool;
@@ -253,6 +257,9 @@ impl Barrier {
                 self.woken.store(by.now(), Relaxed);
                 by.wake(&self.over.0);
             }
+            if wait_mode == WaitMode::Tidon {
+                by.tell_arrival(true);
+            }
             return Passed::Last;
         }
     }
@@ -302,6 +309,13 @@ impl Barrier {
                 WaiterAction::Yield => {
                     (wait.yielded, checks) = (true, 1);
                     by.yield_cpu();
+                }
+                WaiterAction::Donate | WaiterAction::DonateToAny => {
+                    if act == WaiterAction::DonateToAny && !wait.yielded {
+                        by.tell_arrival(false);
+                    }
+                    (wait.yielded, checks) = (true, 1);
+                    by.donate(late);
                 }
                 WaiterAction::Spread if self.spread(round, by) => {}
                 WaiterAction::Join | WaiterAction::Spread | WaiterAction::Sleep => {

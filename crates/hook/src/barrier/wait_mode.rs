@@ -15,8 +15,10 @@
 //! | one is blocked | sleeps |
 //! | one is queued for this CPU | sleeps: its turn may be next |
 //! | one is queued for this CPU, grouped | yields to it, for four wake-ups at most, then sleeps |
+//! | one is queued anywhere, directed | gives it this CPU |
 //!
-//! *Grouped*: in a program with a CPU group of its own.
+//! *Grouped*: in a program with a CPU group of its own. *Directed*: in a program that cosched's
+//! scheduler in the kernel has (`--scheduler ext`). There a thread can name its successor.
 //!
 //! Where several rows hold, the lowest counts. All bounds are multiples of the cost of a wake-up,
 //! as measured lately by the woken threads. Spinning for one wake-up costs at most twice as much as
@@ -28,7 +30,9 @@
 //! with a program that computes, that is a thread of that program, for a whole slice. A thread that
 //! sleeps instead is put in front of it when woken. Where the program has a CPU group of its own,
 //! the next thread is another thread of the program. Yielding then does all that the paper requires
-//! for.
+//! for. Where the program is directed, a waiter does as the paper's: [`WaitMode::Donate`] names a
+//! laggard of its barrier that it knows to be queued, and [`WaitMode::Tidon`] leaves the choice to
+//! the kernel, by the status of each thread (BAPS, section 3.1).
 
 /// How a thread waits at a barrier. All but [`WaitMode::Donate`] exist for comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +51,9 @@ pub(crate) enum WaitMode {
     /// ([`stack`](super::stack)). This is faster on a machine that is idle except for a few
     /// threads, and slower on a busy one (`docs/research/barrier.md`).
     Spread,
+    /// As in the paper: tells the kernel that it has arrived, and gives its CPU to any laggard that
+    /// the kernel finds queued, again and again. Without that scheduler, as [`WaitMode::Yield`].
+    Tidon,
 }
 
 /// How long [`WaitMode::SpinThenBlock`] spins, ns.
@@ -79,6 +86,8 @@ pub(crate) enum Laggards {
     /// One waits for the CPU of the calling thread, and only threads of this program come before
     /// it.
     NextHere,
+    /// One is queued, and can have the CPU of the calling thread.
+    CanHave,
 }
 
 /// What a waiter does next.
@@ -88,6 +97,10 @@ pub(crate) enum WaiterAction {
     Spin,
     /// Yields to another thread that is queued for this CPU.
     Yield,
+    /// Gives its CPU to a laggard.
+    Donate,
+    /// Gives its CPU to any laggard that the kernel finds queued.
+    DonateToAny,
     /// Goes to a CPU with fewer siblings, if that is worth it, or sleeps.
     Spread,
     /// Goes to a laggard's CPU, if that is worth it, and sleeps.
@@ -98,13 +111,14 @@ pub(crate) enum WaiterAction {
 
 impl WaitMode {
     #[rustfmt::skip]
-    const NAMES: [(&'static str, WaitMode); 6] = [
+    const NAMES: [(&'static str, WaitMode); 7] = [
         ("spin", WaitMode::Spin),
         ("block", WaitMode::Block),
         ("spin-then-block", WaitMode::SpinThenBlock),
         ("yield", WaitMode::Yield),
         ("donate", WaitMode::Donate),
         ("donate-spread", WaitMode::Spread),
+        ("tidon", WaitMode::Tidon),
     ];
 
     /// The number of the wait mode of this name.
@@ -125,7 +139,7 @@ impl WaitMode {
     /// at most `most`.
     pub(crate) fn first_checks(self, of_late: u32, most: u32) -> u32 {
         match self {
-            WaitMode::Block | WaitMode::Yield => 1,
+            WaitMode::Block | WaitMode::Yield | WaitMode::Tidon => 1,
             WaitMode::Spin | WaitMode::SpinThenBlock => most,
             WaitMode::Donate | WaitMode::Spread => of_late,
         }
@@ -145,18 +159,21 @@ impl WaitMode {
             WaitMode::Block => WaiterAction::Sleep,
             WaitMode::SpinThenBlock => spin(SPIN),
             WaitMode::Yield => WaiterAction::Yield,
+            WaitMode::Tidon => WaiterAction::DonateToAny,
             WaitMode::Spread => match laggards() {
                 Laggards::Run => spin(patience.running),
                 Laggards::Unknown | Laggards::WokenElsewhere => spin(patience.unknown),
                 Laggards::QueuedElsewhere => WaiterAction::Join,
                 Laggards::Blocked => WaiterAction::Sleep,
                 Laggards::QueuedHere | Laggards::NextHere => WaiterAction::Spread,
+                Laggards::CanHave => WaiterAction::Donate,
             },
             WaitMode::Donate => match laggards() {
                 Laggards::Run => spin(patience.running),
                 Laggards::Unknown | Laggards::WokenElsewhere | Laggards::QueuedElsewhere => {
                     spin(patience.unknown)
                 }
+                Laggards::CanHave => WaiterAction::Donate,
                 Laggards::NextHere if spent < patience.running => WaiterAction::Yield,
                 Laggards::Blocked | Laggards::QueuedHere | Laggards::NextHere => {
                     WaiterAction::Sleep

@@ -43,6 +43,8 @@ pub enum ByWeight {
     IfPossible,
     /// They do, or the run fails.
     Always,
+    /// They do, without CPU groups: the scheduler in the kernel knows the programs.
+    InKernel,
 }
 
 /// Why a request cannot be met.
@@ -172,7 +174,9 @@ impl RunCgroups {
             bases: Vec::new(),
             leaf: None,
         };
-        if wishes.by_weight != ByWeight::No {
+        if wishes.by_weight == ByWeight::InKernel {
+            run_cgroups.by_weight = Ok(true);
+        } else if wishes.by_weight != ByWeight::No {
             run_cgroups.by_weight = match run_cgroups.claim_weights(&trees, all, log) {
                 Ok(()) => Ok(true),
                 Err(error) if wishes.by_weight == ByWeight::IfPossible && error.is_lack() => {

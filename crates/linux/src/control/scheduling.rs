@@ -38,6 +38,9 @@ const NICEST: i32 = 19;
 #[derive(Debug)]
 pub(crate) struct Scheduling {
     program: ProgramId,
+    /// The class of threads for which none is requested, if not the original one: that of the
+    /// scheduler in the kernel, which has slices of its own.
+    usual_class: Option<SchedPolicy>,
     /// The slice that means "the kernel's choice"; `None` where the kernel has no slices per
     /// thread.
     default_slice: Option<Nanos>,
@@ -61,6 +64,7 @@ impl Scheduling {
         let least_nice = least_nice(proc);
         Scheduling {
             program,
+            usual_class: None,
             default_slice,
             least_nice,
             threads: HashMap::new(),
@@ -87,6 +91,11 @@ impl Scheduling {
     /// What was asked for last.
     pub(crate) fn settings(&self) -> Settings {
         self.settings
+    }
+
+    /// From the next change on, has threads scheduled by the scheduler in the kernel, or not.
+    pub(crate) fn schedule_by_ext(&mut self, by_ext: bool) {
+        self.usual_class = by_ext.then_some(SchedPolicy::Ext);
     }
 
     pub(crate) fn is_untouched(&self) -> bool {
@@ -199,6 +208,12 @@ impl Scheduling {
     fn possible(&self, settings: &Settings) -> (Requested, Vec<(Aspect, Refusal)>) {
         let mut refused = Vec::new();
         let class = match settings.class {
+            // Within a program of that scheduler, no thread preempts another.
+            None | Some(Class::Fair | Class::Batch) if self.usual_class.is_some() => {
+                let class = self.usual_class.map(|class| (class, 0));
+                let steps = settings.nice.unwrap_or(0).into();
+                return (Requested { class, slice: None, steps }, refused);
+            }
             None => None,
             Some(Class::Fair) => Some((SchedPolicy::Other, 0)),
             Some(Class::Batch) => Some((SchedPolicy::Batch, 0)),

@@ -113,6 +113,8 @@ pub struct HookServer {
     uses: Uses,
     /// Whether the program has a CPU group of its own.
     grouped: bool,
+    /// Whether cosched's scheduler in the kernel has its threads.
+    directed: bool,
     /// The states of threads, for barriers, where they are written down.
     table: Option<(OwnedFd, Proc)>,
     name: String,
@@ -147,6 +149,7 @@ impl HookServer {
         Ok(HookServer {
             uses,
             grouped: false,
+            directed: false,
             table: None,
             name,
             epoll,
@@ -295,11 +298,17 @@ impl HookServer {
         self.grouped = true;
     }
 
+    /// Notes whether cosched's scheduler in the kernel has its threads. Holds from the next limit
+    /// on.
+    pub fn direct(&mut self, directed: bool) {
+        self.directed = directed;
+    }
+
     /// Sets the limit of a region in every process to `thread_limit` threads, or to none if it is
     /// `None`. The program has `cpus` CPUs. Waiting processes get an answer.
     pub fn limit_threads(&mut self, thread_limit: Option<u16>, cpus: u16) {
-        let HookServer { grouped, uses, .. } = *self;
-        self.set(Rule { grouped, thread_limit, cpus, ..uses.rule() });
+        let HookServer { grouped, directed, uses, .. } = *self;
+        self.set(Rule { grouped, directed, thread_limit, cpus, ..uses.rule() });
     }
 
     /// Detaches the program: every process gets its request without an answer, and barriers are as

@@ -188,12 +188,21 @@ impl BpfPrograms {
 
     /// Makes a process a member, with all that it will start; `kept` is stored with it.
     pub(crate) fn join(&self, proc: &Proc, process: i32, kept: [u32; 2]) -> Result<(), FileError> {
-        let pidfd = Pid::from_raw(process).ok_or(Errno::SRCH);
-        let pidfd = pidfd.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()));
-        let members = self.map("members").fd().as_fd();
-        let joined = pidfd.map_err(io::Error::from).and_then(|it| store(members, it.as_fd(), kept));
-        joined.map_err(|error| FileError::io("watch", &proc.folder(process), error))
+        join(self.map("members").fd().as_fd(), proc, process, &kept)
     }
+}
+
+/// Makes a process a member by a storage of tasks; `kept` is all that is stored with it.
+pub(crate) fn join(
+    members: BorrowedFd<'_>,
+    proc: &Proc,
+    process: i32,
+    kept: &[u32],
+) -> Result<(), FileError> {
+    let pidfd = Pid::from_raw(process).ok_or(Errno::SRCH);
+    let pidfd = pidfd.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()));
+    let joined = pidfd.map_err(io::Error::from).and_then(|it| store(members, it.as_fd(), kept));
+    joined.map_err(|error| FileError::io("watch", &proc.folder(process), error))
 }
 
 fn at_tracepoint<'a>(
@@ -203,8 +212,9 @@ fn at_tracepoint<'a>(
     loaded.program_mut(name).expect("it is in the object").try_into()
 }
 
-/// Writes a value into the storage of the task that a pidfd stands for.
-fn store(storage: BorrowedFd<'_>, pidfd: BorrowedFd<'_>, value: [u32; 2]) -> io::Result<()> {
+/// Writes a value, as long as the storage's values are, into the storage of the task that a pidfd
+/// stands for.
+fn store(storage: BorrowedFd<'_>, pidfd: BorrowedFd<'_>, value: &[u32]) -> io::Result<()> {
     const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
     #[repr(C)]
     struct Update {
@@ -222,7 +232,7 @@ fn store(storage: BorrowedFd<'_>, pidfd: BorrowedFd<'_>, value: [u32; 2]) -> io:
         value: value.as_ptr() as u64,
         flags: 0,
     };
-    // SAFETY: the kernel reads a key of four bytes and a value of eight, which outlive the call.
+    // SAFETY: the kernel reads a key of four bytes and the value, which outlive the call.
     unsafe { bpf(BPF_MAP_UPDATE_ELEM, &update) }.map(drop)
 }
 

@@ -39,7 +39,9 @@ pub enum SchedPolicy {
     Idle,
     /// `SCHED_DEADLINE`.
     Deadline,
-    /// A class that this list does not name (`SCHED_EXT` is 7).
+    /// `SCHED_EXT`: by a scheduler written in BPF; as `SCHED_OTHER` while none is loaded.
+    Ext,
+    /// A class that this list does not name.
     Numbered(u32),
 }
 
@@ -52,6 +54,7 @@ impl SchedPolicy {
             3 => SchedPolicy::Batch,
             5 => SchedPolicy::Idle,
             6 => SchedPolicy::Deadline,
+            7 => SchedPolicy::Ext,
             other => SchedPolicy::Numbered(other),
         }
     }
@@ -64,13 +67,17 @@ impl SchedPolicy {
             SchedPolicy::Batch => 3,
             SchedPolicy::Idle => 5,
             SchedPolicy::Deadline => 6,
+            SchedPolicy::Ext => 7,
             SchedPolicy::Numbered(other) => other,
         }
     }
 
     /// Whether slices apply to threads of this class.
     pub fn has_slices(self) -> bool {
-        matches!(self, SchedPolicy::Other | SchedPolicy::Batch | SchedPolicy::Idle)
+        matches!(
+            self,
+            SchedPolicy::Other | SchedPolicy::Batch | SchedPolicy::Idle | SchedPolicy::Ext
+        )
     }
 }
 

@@ -22,7 +22,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal as Raw, getpid, kill_process, pidfd_open, pidfd_send_signal,
 };
 
-use super::program::{CommandEnd, Live, Parent};
+use super::program::{ByExt, CommandEnd, Live, Parent};
 use super::{Job, Linux, MachineError, Origin, key};
 use crate::clients::cpu_time::RootKind;
 use crate::hook::HookServer;
@@ -199,6 +199,7 @@ impl Linux {
         }
         // What it has left running, as far as it is known, gets its original settings.
         live.scheduling.forget_slices();
+        live.by_ext = ByExt::Left;
         self.schedule(&mut live, &Settings::default())?;
         live.pinning.forget_rules(&self.proc);
         self.settle_end(live)

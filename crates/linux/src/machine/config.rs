@@ -8,6 +8,7 @@ use cosched_core::{CpuSet, ProgramId, SpinLoop, Spinning, Topology};
 
 use crate::clients::cpu_time::Roots;
 use crate::clients::user_requests::UserRequests;
+use crate::control::ext::ExtCounts;
 use crate::control::run_cgroups::Wishes;
 use crate::hook::Hook;
 use crate::observe::barrier_stats::StatsOfRun;
@@ -28,6 +29,9 @@ pub struct Config {
     pub cpus: CpuSet,
     /// How to freeze, bind and share.
     pub wishes: Wishes,
+    /// What loads the scheduler that is to schedule the programs' threads instead of the kernel;
+    /// `None`: the kernel schedules them.
+    pub ext: Option<PathBuf>,
     /// Whether programs take turns. If so, reasons that forbid freezing them are looked for.
     pub turns: bool,
     /// Whether to look for several processes of a program that compute with several threads each.
@@ -106,4 +110,6 @@ pub struct Seen {
     pub units: Option<u32>,
     /// How much of its CPU time went to spin loops.
     pub spinning: Option<Spinning>,
+    /// What its threads did under the scheduler in the kernel.
+    pub in_kernel: Option<ExtCounts>,
 }

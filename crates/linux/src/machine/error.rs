@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::control::ext::loader::ExtError;
 use crate::control::run_cgroups::RunCgroupsError;
 use crate::kernel::affinity::AffinityError;
 use crate::kernel::files::FileError;
@@ -28,6 +29,9 @@ pub enum MachineError {
     /// A file of the kernel cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The programs cannot be scheduled by a scheduler in the kernel.
+    #[error(transparent)]
+    Ext(#[from] ExtError),
     /// The programs need more open files than are allowed.
     #[error(transparent)]
     Files(#[from] TooFewFiles),

@@ -32,6 +32,7 @@ pub(super) struct Live {
     pub(super) scheduling: Scheduling,
     /// What it was to start with; class, nice value and slice are given to its first process.
     pub(super) at_start: Settings,
+    pub(super) by_ext: ByExt,
     /// What could not be had of its scheduling, so far.
     pub(super) lacks: Vec<(Aspect, Refusal)>,
     pub(super) state: ExecutionState,
@@ -60,6 +61,17 @@ pub(super) struct Live {
     /// No other cosched takes it meanwhile.
     pub(super) claim: Option<Claim>,
     cgroups: ProgramCgroups,
+}
+
+/// Whether the scheduler in the kernel has a program's threads, where one is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ByExt {
+    /// It is to have them.
+    NotYet,
+    /// It has them.
+    Joined,
+    /// It has them no more.
+    Left,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -170,6 +182,7 @@ impl Live {
             pinning: Pinning::of(id, cgroups.cpuset.as_ref(), found, first),
             scheduling: Scheduling::new(id, proc),
             at_start: Settings::default(),
+            by_ext: ByExt::NotYet,
             lacks: Vec::new(),
             state: ExecutionState::Starting,
             stops_within: Nanos::ZERO,

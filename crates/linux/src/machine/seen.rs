@@ -13,6 +13,7 @@ impl Linux {
             processes: self.inspector.processes[slot],
             units: self.within.most_units(slot),
             spinning,
+            in_kernel: self.ext.as_ref().map(|ext| ext.counts(slot as u16)),
         };
         spinning.enumerate().map(of).collect()
     }

@@ -10,7 +10,7 @@ use rustix::process::{Signal as Raw, geteuid};
 
 use super::names::Named;
 use super::orphans::note_strays;
-use super::program::{ExecutionState, Live, Parent};
+use super::program::{ByExt, ExecutionState, Live, Parent};
 use super::stops::{note_continued, note_stopped};
 use super::{Linux, MachineError, Origin, key};
 use crate::clients::cpu_time::{Root, RootKind};
@@ -283,8 +283,13 @@ impl Linux {
             return Ok(());
         };
         let Ok(stat) = self.proc.thread_stat(process, thread) else { return Ok(()) };
+        // The scheduler in the kernel has one slice for each program.
+        let slice = rule.slice.filter(|_| self.ext.is_none());
+        if slice != rule.slice {
+            self.tell(Happening::Refused(program, Aspect::Slice, Refusal::NotSupported));
+        }
         let bind = |linux: &mut Linux, live: &mut Live| {
-            live.scheduling.note_slice(stat.into(), rule.slice);
+            live.scheduling.note_slice(stat.into(), slice);
             live.binding(&linux.proc, |pinning, place| {
                 pinning.bind_one(stat.into(), rule.cpus, place, &mut linux.log)
             })
@@ -310,7 +315,8 @@ impl Linux {
         live: &mut Live,
         settings: &Settings,
     ) -> Result<(), MachineError> {
-        if !asks(settings) && live.scheduling.is_untouched() {
+        let by_ext = self.schedule_by_ext(live, settings);
+        if !by_ext && !asks(settings) && live.scheduling.is_untouched() {
             return Ok(());
         }
         let lacks = live.scheduling.apply(settings, &live.tree, &self.proc, &mut self.log)?;
@@ -339,6 +345,7 @@ impl Linux {
         let weighs = self.run_cgroups.is_by_weight() && live.weight.is_some();
         self.weigh(live, weighs.then_some(Turn::InTurn));
         live.scheduling.forget_slices();
+        live.by_ext = ByExt::Left;
         self.schedule(live, &Settings::default())?;
         live.pinning.forget_rules(&self.proc);
         self.bind(live, Settings::default())

@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsFd;
 
-use super::program::Live;
+use super::program::{ByExt, Live};
 use super::{HOOK_SERVER, Linux, key};
 use crate::hook::{Hook, HookServer, preloaded};
 use crate::kernel::clock;
@@ -62,7 +62,9 @@ impl Linux {
         if settings.thread_limit.is_some() && !takes {
             self.tell(Happening::Refused(live.id, Aspect::Threads, Refusal::NotSupported));
         }
+        let directed = self.ext.is_some() && live.by_ext != ByExt::Left;
         if let Some(hook_server) = &mut live.hook_server {
+            hook_server.direct(directed);
             hook_server
                 .limit_threads(settings.thread_limit, u16::try_from(cpus).unwrap_or(u16::MAX));
         }

@@ -32,10 +32,14 @@ impl Default for Moves {
 impl Linux {
     /// Gives a program its part in turns by weight; `None`: the default weight.
     pub(super) fn weigh(&mut self, live: &mut Live, turn: Option<Turn>) {
-        let set = match &mut live.weight {
-            Some(weight) => weight.set(turn),
-            None if turn.is_none() => return,
-            None => Err(Errno::NOTSUP),
+        let set = match (&self.ext, &mut live.weight) {
+            (Some(ext), _) => {
+                ext.set_turn(live.id.slot, turn);
+                Ok(())
+            }
+            (None, Some(weight)) => weight.set(turn),
+            (None, None) if turn.is_none() => return,
+            (None, None) => Err(Errno::NOTSUP),
         };
         match set {
             Ok(()) => {
@@ -95,6 +99,9 @@ impl Linux {
         for id in begin {
             self.with(id, |linux, live| linux.weigh(live, in_turn));
         }
+        if self.ext.is_some() {
+            return Ok(());
+        }
         self.moves.apart.keep_only(|id| self.live.contains_key(&id));
         self.moves.next = self.later_spread();
         self.moves.apart.begin();
@@ -115,7 +122,8 @@ impl Linux {
 
     /// Moves the threads of programs in turn apart again, if that is due and others fill.
     pub(super) fn keep_apart(&mut self) -> Result<(), LogError> {
-        if self.clock.now() < self.moves.next {
+        // That scheduler's queues are not bound to CPUs.
+        if self.ext.is_some() || self.clock.now() < self.moves.next {
             return Ok(());
         }
         let has =

@@ -3,6 +3,7 @@
 use cosched_core::format;
 
 use super::{Ability, Right, available, missing, tried};
+use crate::control::ext::loader::ExtError;
 use crate::kernel::affinity;
 use crate::kernel::files;
 use crate::kernel::procfs::Proc;
@@ -61,9 +62,17 @@ pub(super) fn autogroup(proc: &Proc) -> Right {
     }
 }
 
-pub(super) fn sched_ext(sys: &Sys, release: &str) -> Right {
+/// Whether cosched's scheduler can be loaded into the kernel, as `check` finds.
+pub(super) fn sched_ext(
+    sys: &Sys,
+    release: &str,
+    check: impl FnOnce() -> Result<(), ExtError>,
+) -> Right {
     if sys.root().join("kernel/sched_ext").is_dir() {
-        return available(Ability::SchedExt, "the kernel has it");
+        return match check() {
+            Ok(()) => available(Ability::SchedExt, "the kernel takes cosched's scheduler"),
+            Err(error) => missing(Ability::SchedExt, error.to_string(), None),
+        };
     }
     match is_at_least(release, (6, 12)) {
         true => missing(
@@ -114,12 +123,15 @@ mod tests {
         for (release, too_old) in
             [("6.18.0-rc1", false), ("7.0", false), ("6.9.12", true), ("5.15.0-1", true)]
         {
-            let remedy = sched_ext(&sys, release).remedy.unwrap();
+            let remedy = sched_ext(&sys, release, || Ok(())).remedy.unwrap();
             assert_eq!(remedy.contains("or newer"), too_old, "{release}: {remedy}");
             assert!(remedy.contains("CONFIG_SCHED_CLASS_EXT"), "{remedy}");
         }
         fs::create_dir_all(root.path().join("kernel/sched_ext")).unwrap();
-        assert!(sched_ext(&sys, "6.18.0").available);
+        assert!(sched_ext(&sys, "6.18.0", || Ok(())).available);
+        let refused = || Err(ExtError::Refused("another scheduler is loaded: x".to_owned()));
+        let found = sched_ext(&sys, "6.18.0", refused);
+        assert!(!found.available && found.detail.contains("is loaded: x"), "{found:?}");
     }
 
     #[test]

@@ -39,6 +39,7 @@ pub(crate) fn machine(folder: &Path, job: Job, count: Option<Events>) -> Linux {
             pinning: None,
             ..Wishes::default()
         },
+        ext: None,
         turns: true,
         units: false,
         sessions: true,

@@ -1,7 +1,7 @@
 //! Barrier statistics: how the threads of a program waited at barriers of cosched.
 
 use cosched_core::BarrierStats;
-use cosched_results::result::{BarrierResult, ProgramResult};
+use cosched_results::result::{BarrierResult, InKernel, ProgramResult};
 use cosched_workload::BarrierMode;
 
 use crate::history::nanos;
@@ -21,7 +21,18 @@ pub(super) fn in_words(program: &ProgramResult) -> Vec<String> {
     let ran = program.timeline.iter().map(|span| span.1 - span.0).sum();
     let stats =
         barrier.statistics.map_or_else(|| NO_FIGURES.to_owned(), |stats| waits(&stats, ran));
-    [place(barrier), stats].into_iter().chain(between(barrier)).collect()
+    let donated = program.in_kernel.as_ref().and_then(donated);
+    [place(barrier), stats].into_iter().chain(donated).chain(between(barrier)).collect()
+}
+
+/// How often waiting threads gave their CPU to a thread that they waited for.
+fn donated(counts: &InKernel) -> Option<String> {
+    (counts.handed_over > 0).then(|| {
+        format!(
+            "A waiting thread gave its CPU to a thread that it waited for {}.",
+            words::count(counts.handed_over as usize, "time", "times")
+        )
+    })
 }
 
 /// Which barriers the threads used, and what a waiting thread knew there.

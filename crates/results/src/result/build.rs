@@ -180,6 +180,7 @@ fn program(
         processes_seen: None,
         units_seen: None,
         spinning: None,
+        in_kernel: None,
         molded_from: context.molded.map(|molded| molded.requested),
         molded_solo_seconds: times.turnaround.and(times.molded_solo).map(seconds),
         arrived_seconds: seconds(outcome.arrived),

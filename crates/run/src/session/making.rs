@@ -11,6 +11,7 @@ use cosched_core::engine::outcome::Ended;
 use cosched_core::engine::{Engine, Watch};
 use cosched_core::format::count;
 use cosched_linux::clients::cpu_time::Roots;
+use cosched_linux::control::ext::{SchedulerBackend, loader};
 use cosched_linux::control::run_cgroups::{
     ByWeight, FreezerBackend, RunCgroupsError, ShareBackend, Wishes,
 };
@@ -231,6 +232,7 @@ impl Session {
             topology: self.topology.clone(),
             cpus: self.usable.cpus,
             wishes: wishes(request),
+            ext: is_by_ext(request).then(loader::find).transpose().map_err(Failure::input)?,
             turns: request.kind.makes_gangs(),
             units: request.kind.makes_gangs() || request.kind.measures(),
             // In a co-run, CPUs are to be shared as they would be without cosched.
@@ -253,6 +255,7 @@ impl Session {
                 MachineError::Files(_)
                 | MachineError::Held { .. }
                 | MachineError::Claimed { .. }
+                | MachineError::Ext(_)
                 | MachineError::RunCgroups(
                     RunCgroupsError::NotHere { .. } | RunCgroupsError::Enable(_),
                 ) => Failure::input(error),
@@ -364,6 +367,13 @@ impl Session {
                 hook: None,
             });
         }
+        if barrier == BarrierMode::Tidon && !is_by_ext(request) {
+            return Err(Failure::Input(format!(
+                "{}: the barrier tidon needs cosched's scheduler in the kernel (remedy: add \
+                 --scheduler ext, or choose another barrier, such as donate)",
+                spec.places.command
+            )));
+        }
         let uses = Uses {
             threads: spec.malleable && origin == Origin::Started,
             barriers: barrier == BarrierMode::Donate,
@@ -454,6 +464,11 @@ fn check_optimal(request: &Request<'_>) -> Result<(), Failure> {
     }
 }
 
+/// Whether the scheduler in the kernel is to schedule the programs' threads.
+fn is_by_ext(request: &Request<'_>) -> bool {
+    request.how.policy.scheduler == Some(SchedulerBackend::Ext)
+}
+
 /// A policy that freezes and binds no program needs no cgroup: signals and masks are there without
 /// any preparation.
 fn wishes(request: &Request<'_>) -> Wishes {
@@ -463,7 +478,12 @@ fn wishes(request: &Request<'_>) -> Wishes {
         freezer,
         pinning: how.pinning.filter(|_| makes_gangs),
         shares: request.kind.descriptor().shares,
-        by_weight: by_weight(request.kind, request.how),
+        by_weight: match by_weight(request.kind, request.how) {
+            ByWeight::No => ByWeight::No,
+            // That scheduler needs no CPU groups for it.
+            _ if is_by_ext(request) => ByWeight::InKernel,
+            by_weight => by_weight,
+        },
     }
 }
 

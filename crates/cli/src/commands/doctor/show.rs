@@ -44,7 +44,7 @@ fn gains(rights: &Rights) -> impl Iterator<Item = &Right> {
     let brings_nothing = move |name: Ability| match name {
         // The first line is about these.
         Ability::IdleGroups | Ability::CpuV2 | Ability::CpuV1 => true,
-        // No policy uses it.
+        // No policy needs it.
         Ability::SchedExt => true,
         // One of two is enough, and the first that can be had is shown.
         _ => twins.iter().filter(|twins| twins.contains(&name)).any(|twins| {

@@ -25,7 +25,7 @@ fn pinned(start: usize) -> Record {
 fn an_attr() -> Record {
     let runtime = Nanos::from_millis(3);
     let found = SchedAttr {
-        policy: SchedPolicy::Numbered(7),
+        policy: SchedPolicy::Numbered(8),
         flags: 1,
         nice: -5,
         priority: 0,

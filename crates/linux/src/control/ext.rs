@@ -1,0 +1,159 @@
+//! The scheduler in the kernel (sched_ext), for the programs of one run.
+//!
+//! A stock kernel has no directed yield, and its slices end at ticks. `bpf/scheduler.bpf.c`
+//! schedules the threads of class `SCHED_EXT` instead of the kernel: a queue per program, shares by
+//! weight, slices that end on time, and a CPU that is handed to a named thread.
+//!
+//! Loading it takes libraries that cosched does without, and possibly permissions that it lacks.
+//! Therefore a process of its own does that, `cosched-ext` ([`loader`]), and hands out the
+//! descriptors of the maps that both sides share ([`shared`]). The kernel removes the scheduler
+//! when that process ends. The threads then keep their class by name only, and the kernel schedules them
+//! as ordinary ones until the undo log gives the original class back.
+//!
+//! Turns by weight need a word again and again ([`ExtScheduler::renew`]): without it, the scheduler
+//! treats all programs alike. A cosched that is stuck or stopped therefore holds no program back.
+
+pub mod loader;
+mod shared;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::Child;
+
+use cosched_core::{Nanos, Turn};
+
+use crate::kernel::bpf;
+use crate::kernel::files::FileError;
+use crate::kernel::procfs::Proc;
+use loader::ExtError;
+use shared::{Control, Mapped, Program};
+
+/// What schedules the threads of the programs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum SchedulerBackend {
+    /// The kernel's own scheduler.
+    #[default]
+    Kernel,
+    /// cosched's, in the kernel.
+    Ext,
+}
+
+impl SchedulerBackend {
+    /// The name that users see.
+    pub fn name(self) -> &'static str {
+        match self {
+            SchedulerBackend::Kernel => "kernel",
+            SchedulerBackend::Ext => "ext",
+        }
+    }
+}
+
+/// How many programs it can have.
+const MOST_PROGRAMS: usize = shared::PROGRAMS - 1;
+
+/// For how long turns are valid after a word that they are.
+const VALID: Nanos = Nanos::from_millis(500);
+
+/// How often to say that turns are valid.
+pub(crate) const RENEW_EVERY: Nanos = Nanos::from_millis(200);
+
+/// What the threads of a program have done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExtCounts {
+    /// CPU time.
+    pub used: Nanos,
+    /// How often a thread came to a CPU.
+    pub starts: u64,
+    /// How often a thread asked for another one to have its CPU.
+    pub donations: u64,
+    /// How often that thread was queued, and was put next.
+    pub handed_over: u64,
+    /// How often it came next indeed, with what was left of the slice.
+    pub followed: u64,
+}
+
+/// The scheduler, as long as it is loaded. Dropping it unloads it.
+#[derive(Debug)]
+pub struct ExtScheduler {
+    loader: Child,
+    channel: UnixStream,
+    control: Mapped<Control>,
+    programs: Mapped<Program>,
+    members: OwnedFd,
+}
+
+impl ExtScheduler {
+    /// Loads it, by this executable (`cosched-ext`), for so many programs.
+    ///
+    /// # Errors
+    /// When there are too many, there is no such executable, or the kernel or this user's
+    /// permissions do not allow it.
+    pub fn load(executable: &Path, programs: usize) -> Result<ExtScheduler, ExtError> {
+        if programs > MOST_PROGRAMS {
+            return Err(ExtError::TooMany { programs, most: MOST_PROGRAMS });
+        }
+        let loaded = loader::load(executable)?;
+        let mapped = |error: io::Error| ExtError::Refused(error.to_string());
+        let scheduler = ExtScheduler {
+            control: Mapped::new(loaded.control.as_fd(), 1).map_err(mapped)?,
+            programs: Mapped::new(loaded.programs.as_fd(), shared::PROGRAMS).map_err(mapped)?,
+            members: loaded.members,
+            loader: loaded.child,
+            channel: loaded.channel,
+        };
+        scheduler.control.at(0).use_programs(shared::PROGRAMS);
+        Ok(scheduler)
+    }
+
+    /// Makes a process one of the program in a slot, with all that it will start.
+    pub(crate) fn join(&self, proc: &Proc, process: i32, slot: u16) -> Result<(), FileError> {
+        let member = [shared::number(slot) as u32, 0, 0, 0];
+        bpf::join(self.members.as_fd(), proc, process, &member)
+    }
+
+    /// Sets the slice of a program's threads; `None`: the scheduler's own.
+    pub(crate) fn set_slice(&self, slot: u16, slice: Option<Nanos>) {
+        self.program(slot).set_slice(slice.unwrap_or_default());
+    }
+
+    /// Gives a program its part in turns by weight.
+    pub(crate) fn set_turn(&self, slot: u16, turn: Option<Turn>) {
+        self.program(slot).set_fills(turn == Some(Turn::Filler));
+    }
+
+    /// Says that turns are valid, as of this time of the kernel's monotonic clock.
+    pub(crate) fn renew(&self, now: Nanos) {
+        self.control.at(0).turns_are_valid_until(now + VALID);
+    }
+
+    /// Why the kernel has ended it, if it has. If its process has ended, the channel says so.
+    pub(crate) fn why_ended(&self) -> Option<&'static str> {
+        self.control.at(0).why_stopped()
+    }
+
+    /// What the threads of a program have done so far.
+    pub fn counts(&self, slot: u16) -> ExtCounts {
+        self.program(slot).counts()
+    }
+
+    fn program(&self, slot: u16) -> &Program {
+        self.programs.at(shared::number(slot))
+    }
+}
+
+/// Readable (for epoll) when its process has ended.
+impl AsFd for ExtScheduler {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.channel.as_fd()
+    }
+}
+
+impl Drop for ExtScheduler {
+    fn drop(&mut self) {
+        // Its end, however it comes, ends the scheduler. It may be stopped.
+        let _ = self.loader.kill();
+        let _ = self.loader.wait();
+    }
+}

@@ -1,0 +1,167 @@
+//! The process that loads the scheduler: `cosched-ext`, which comes with cosched.
+
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, recvmsg};
+use serde::Deserialize;
+
+/// What the executable is called.
+pub const NAME: &str = "cosched-ext";
+/// Where packages put it, if not beside cosched.
+const PACKAGED: &str = "/usr/libexec/cosched/cosched-ext";
+/// The variable that names another one.
+pub const VARIABLE: &str = "COSCHED_EXT";
+/// The version of its message, and of the maps' layouts.
+const VERSION: u32 = 1;
+/// Far longer than loading takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// More than the kernel's complaint is long.
+const LONGEST: usize = 16 * 1024;
+
+/// Why the scheduler is not loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum ExtError {
+    /// There is no such executable.
+    #[error(
+        "`--scheduler ext` needs {NAME}, which is not beside cosched, nor at {PACKAGED} (remedy: \
+         install the package cosched-ext, build it with `cargo build --release -p cosched-ext`, \
+         or name it in {VARIABLE}; or leave the option out)"
+    )]
+    Missing,
+    /// It cannot be executed.
+    #[error("cannot start {}: {error}", executable.display())]
+    NotStarted {
+        /// Its file.
+        executable: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// It says why not.
+    #[error("`--scheduler ext` is not possible here: {0}")]
+    Refused(String),
+    /// There are more programs than it can have.
+    #[error(
+        "`--scheduler ext` can have {most} programs, and there are {programs} (remedy: leave the \
+         option out, or run fewer programs at once)"
+    )]
+    TooMany {
+        /// How many there are.
+        programs: usize,
+        /// How many there can be.
+        most: usize,
+    },
+}
+
+/// The message of the executable.
+#[derive(Deserialize)]
+struct Message {
+    version: u32,
+    error: Option<String>,
+}
+
+/// What it gives for as long as the channel is open.
+pub(super) struct Loaded {
+    pub(super) child: Child,
+    pub(super) channel: UnixStream,
+    pub(super) control: OwnedFd,
+    pub(super) programs: OwnedFd,
+    pub(super) members: OwnedFd,
+}
+
+/// The executable of this user's choice, or the one that came with cosched.
+///
+/// # Errors
+/// When there is none.
+pub fn find() -> Result<PathBuf, ExtError> {
+    if let Some(named) = std::env::var_os(VARIABLE).filter(|name| !name.is_empty()) {
+        return Ok(named.into());
+    }
+    let own = std::env::current_exe().ok();
+    let beside = own.and_then(|own| Some(own.parent()?.join(NAME)));
+    beside.into_iter().chain([PACKAGED.into()]).find(|file| file.is_file()).ok_or(ExtError::Missing)
+}
+
+/// Has the kernel check the scheduler, without loading it.
+///
+/// # Errors
+/// When there is no executable for it, or the kernel would not take the scheduler.
+pub fn check() -> Result<(), ExtError> {
+    let executable = find()?;
+    let answer = Command::new(&executable)
+        .arg("--check")
+        .output()
+        .map_err(|error| ExtError::NotStarted { executable, error })?;
+    match answer.status.success() {
+        true => Ok(()),
+        false => Err(ExtError::Refused(String::from_utf8_lossy(&answer.stdout).trim().to_owned())),
+    }
+}
+
+pub(super) fn load(executable: &Path) -> Result<Loaded, ExtError> {
+    let failed = |error| ExtError::NotStarted { executable: executable.to_owned(), error };
+    let (channel, theirs) = UnixStream::pair().map_err(failed)?;
+    channel.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+    let child = Command::new(executable)
+        // What hits cosched's whole group (Ctrl-C) is no reason to end: cosched ends it.
+        .process_group(0)
+        .stdin(OwnedFd::from(theirs))
+        .spawn()
+        .map_err(failed)?;
+    match receive(&channel) {
+        Ok([control, programs, members]) => {
+            Ok(Loaded { child, channel, control, programs, members })
+        }
+        Err(error) => {
+            drop(channel);
+            let mut child = child;
+            let _ = child.wait();
+            Err(error)
+        }
+    }
+}
+
+/// Its message, with the descriptors that came along.
+fn receive(channel: &UnixStream) -> Result<[OwnedFd; 3], ExtError> {
+    let refused = |why: &str| ExtError::Refused(why.to_owned());
+    let (mut text, mut maps) = (Vec::new(), Vec::new());
+    loop {
+        let mut part = [0; LONGEST];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let received = recvmsg(
+            channel,
+            &mut [IoSliceMut::new(&mut part)],
+            &mut ancillary,
+            RecvFlags::CMSG_CLOEXEC,
+        )
+        .map_err(|errno| refused(&format!("{NAME} does not answer: {errno}")))?;
+        for message in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(fds) = message {
+                maps.extend(fds);
+            }
+        }
+        text.extend_from_slice(&part[..received.bytes]);
+        let is_over = received.bytes == 0 || text.len() > LONGEST || text.ends_with(b"\n");
+        if is_over || received.flags.contains(ReturnFlags::CTRUNC) {
+            break;
+        }
+    }
+    let message: Message = serde_json::from_slice(&text)
+        .map_err(|_| refused(&format!("{NAME} has ended without an answer")))?;
+    match message {
+        Message { version, .. } if version != VERSION => Err(refused(&format!(
+            "{NAME} is of another version than cosched (remedy: install both from one release)"
+        ))),
+        Message { error: Some(error), .. } => Err(ExtError::Refused(error)),
+        Message { .. } => maps
+            .try_into()
+            .map_err(|_| refused(&format!("{NAME} has sent other descriptors than needed"))),
+    }
+}

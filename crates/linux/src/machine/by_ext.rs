@@ -1,0 +1,86 @@
+//! Having the programs' threads scheduled by the scheduler in the kernel (sched_ext).
+//!
+//! It is loaded before anything is changed. Where it ends during the run, the threads get their
+//! original class, and the run goes on with the kernel's scheduler.
+
+use std::os::fd::AsFd;
+
+use cosched_core::{Aspect, Happening, Nanos, ProgramId, Refusal, Settings};
+
+use super::program::{ByExt, Live};
+use super::{Linux, MachineError, each_process};
+use crate::control::ext::RENEW_EVERY;
+use crate::kernel::files::unless_gone;
+use crate::process::tree::Process;
+
+impl Linux {
+    /// Whether programs are scheduled by the scheduler in the kernel.
+    pub fn is_by_ext(&self) -> bool {
+        self.ext.is_some()
+    }
+
+    /// Has a program's threads scheduled by it, with this slice; returns whether they are.
+    pub(super) fn schedule_by_ext(&mut self, live: &mut Live, settings: &Settings) -> bool {
+        let ext = self.ext.as_ref().filter(|_| live.by_ext != ByExt::Left);
+        live.scheduling.schedule_by_ext(ext.is_some());
+        let Some(ext) = ext else { return false };
+        let slot = live.id.slot;
+        ext.set_slice(slot, settings.slice);
+        if std::mem::replace(&mut live.by_ext, ByExt::Joined) == ByExt::NotYet {
+            let join =
+                |process: Process| unless_gone(ext.join(&self.proc, process.pid, slot)).map(drop);
+            let joined = live.tree.shim.map_or(Ok(()), join);
+            let joined = joined.and_then(|()| each_process(&live.tree, &self.proc, join));
+            if let Err(error) = joined {
+                self.note_error(live.id, format!("cannot be scheduled in the kernel: {error}"));
+            }
+        }
+        true
+    }
+
+    /// When to say again that turns are valid.
+    pub(super) fn ext_renewal(&self) -> Nanos {
+        let takes_turns = || self.live.values().any(|live| live.turn.is_some());
+        match self.ext.is_some() && takes_turns() {
+            true => self.ext_renewed + RENEW_EVERY,
+            false => Nanos::NEVER,
+        }
+    }
+
+    /// Says that turns are valid, if that is due, and notices whether it has ended.
+    pub(super) fn look_at_ext(&mut self) -> Result<(), MachineError> {
+        let (now, due) = (self.clock.now(), self.ext_renewal());
+        let Some(ext) = &self.ext else { return Ok(()) };
+        if let Some(why) = ext.why_ended() {
+            return self.lose_ext(why);
+        }
+        if now >= due {
+            ext.renew(self.clock.monotonic(now));
+            self.ext_renewed = now;
+        }
+        Ok(())
+    }
+
+    /// It has ended: the programs go on with the kernel's own scheduler.
+    pub(super) fn lose_ext(&mut self, why: &str) -> Result<(), MachineError> {
+        let Some(ext) = self.ext.take() else { return Ok(()) };
+        self.poll.remove(ext.as_fd())?;
+        drop(ext);
+        let text =
+            format!("the scheduler in the kernel has ended ({why}); Linux goes on with its own");
+        self.note_error(None, text);
+        for id in self.live.keys().copied().collect::<Vec<ProgramId>>() {
+            let again = |linux: &mut Linux, live: &mut Live| {
+                live.by_ext = ByExt::Left;
+                if live.turn.is_some() {
+                    linux.tell(Happening::Refused(id, Aspect::Turn, Refusal::NotSupported));
+                }
+                let settings = live.scheduling.settings();
+                linux.limit_threads(live, &settings);
+                linux.schedule(live, &settings)
+            };
+            self.with(id, again).unwrap_or(Ok(()))?;
+        }
+        Ok(())
+    }
+}
