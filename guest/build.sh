@@ -22,11 +22,13 @@ if ! cargo test --locked -p cosched -p cosched-linux --no-run >"$GUEST/build.log
     exit 1
 fi
 # "  Executable tests/live/main.rs (target/debug/deps/live-0123)"
+# With the libraries that it needs, which the others do not.
+cargo build --quiet --locked -p cosched-ext
 sed -n 's/^ *Executable .*(\(.*\))$/\1/p' "$GUEST/build.log" | while read -r built; do
     name=$(basename "$built")
     stripped "$built" "$STAGE/tests/${name%-*}"
 done
-for command in cosched cosched-hidden examples/trap examples/pool; do
+for command in cosched cosched-hidden cosched-ext examples/trap examples/pool examples/threads; do
     mkdir -p "$(dirname "$STAGE$TARGET/debug/$command")"
     stripped "$TARGET/debug/$command" "$STAGE$TARGET/debug/$command"
 done
@@ -38,8 +40,8 @@ small "$GUEST/small"
 mkdir -p "$SMALL/tests" "$SMALL$TARGET"
 cp -r "$STAGE/tests/"{guest,init,tests.sh,variants} "$SMALL/tests/"
 cp -r "$STAGE$TARGET/debug" "$SMALL$TARGET/"
-take /bin/{sh,bash,mount,hostname,sleep,cat,mkdir,ln,sed,grep,cut,uname,nproc}
-need "$SMALL/tests/guest" "$SMALL$TARGET/debug/cosched"
+take /bin/{sh,bash,mount,hostname,sleep,cat,mkdir,ln,sed,grep,cut,uname,nproc,chrt,taskset,timeout,stat}
+need "$SMALL/tests/guest" "$SMALL$TARGET/debug/"{cosched,cosched-ext}
 pack "$GUEST/small.cpio"
 
 # systemd empties /tmp when it starts, and the build may lie there.

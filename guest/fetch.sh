@@ -14,6 +14,9 @@ TOOLS=(qemu-system-x86 mmdebstrap cpio binutils)
 QEMU=8
 KERNEL_RELEASE=trixie
 KERNEL=linux-image-cloud-amd64
+# A kernel with sched_ext: Debian builds it in from 7.3 on, and earlier ones describe its functions wrongly.
+EXT_KERNEL_RELEASE=trixie-backports
+EXT_KERNEL='linux-binary-unsigned-.*-cloud-amd64'
 # For `systemd-run --user` as a user who has logged in.
 USERLAND=systemd-sysv,dbus,dbus-user-session,libpam-systemd,login,passwd,util-linux,procps
 
@@ -78,6 +81,19 @@ fetch_kernel() {
     say "kernel: ${name#linux-image-}"
 }
 
+fetch_ext_kernel() {
+    local unpacked=$GUEST/kernel name
+    say "fetching a kernel with sched_ext, of $EXT_KERNEL_RELEASE"
+    know_releases "$EXT_KERNEL_RELEASE"
+    name=$(apt-cache "${apt_options[@]}" search --names-only "^$EXT_KERNEL\$" | cut -d' ' -f1 | sort -V | tail -1)
+    (cd "$GUEST/apt/archives" && apt download "$name") || unreachable "a kernel with sched_ext"
+    rm -rf "$unpacked"
+    dpkg-deb -x "$GUEST/apt/archives/${name}"_*.deb "$unpacked"
+    mv "$unpacked"/usr/lib/modules/*/vmlinuz* "$GUEST/vmlinuz-ext"
+    rm -rf "$GUEST/apt" "$unpacked"
+    say "kernel: ${name#linux-binary-unsigned-}"
+}
+
 fetch_userland() {
     local release tree=$GUEST/userland
     release=$(. /etc/os-release && echo "$VERSION_CODENAME")
@@ -106,4 +122,5 @@ mkdir -p "$GUEST"
 install_tools
 (($(qemu_version) >= QEMU)) || renew_qemu
 [[ -e $GUEST/vmlinuz ]] || fetch_kernel
+[[ -e $GUEST/vmlinuz-ext ]] || fetch_ext_kernel
 [[ -e $GUEST/userland.cpio ]] || fetch_userland

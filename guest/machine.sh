@@ -17,6 +17,6 @@ WORDS="console=ttyS0 quiet panic=-1 tsc=reliable cryptomgr.notests nokaslr mitig
 emulate() {
     local limit=$1 initrd=$2 words=$3; shift 3
     timeout --kill-after=5 "$limit" qemu-system-x86_64 "${ENGINE[@]}" "$@" \
-        -kernel "$GUEST/vmlinuz" -initrd "$initrd" -append "$WORDS $words" \
+        -kernel "$GUEST/${KERNEL:-vmlinuz}" -initrd "$initrd" -append "$WORDS $words" \
         -nodefaults -display none -serial stdio -no-reboot </dev/null | sed -u "s/\r//"
 }

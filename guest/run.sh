@@ -20,7 +20,7 @@ source "$ROOT/guest/machine.sh"
 source "$ROOT/guest/variants/$variant"
 log=$GUEST/$variant.log
 # Seconds; a guest takes two minutes at most on an idle machine.
-LIMIT=600
+LIMIT=${LIMIT:-600}
 
 words="rdinit=${INIT:-/tests/init} systemd.unified_cgroup_hierarchy=1 systemd.show_status=0 systemd.getty_auto=0"
 words+=" guest=$variant"

@@ -12,8 +12,9 @@ if ! command -v dpkg-deb >/dev/null; then
 fi
 MAINTAINER="${DEBFULLNAME:-The cosched developers} <${DEBEMAIL:-cosched@example.org}>"
 built=$TARGET/release/cosched
+ext=$TARGET/release/cosched-ext
 hook=$TARGET/release/libcosched_hook.so
-for file in "$built" "$hook"; do
+for file in "$built" "$hook" "$ext"; do
     [[ -e $file ]] || fail "$file is missing. Remedy: make package"
 done
 work=$PACKAGE/work
@@ -79,5 +80,31 @@ EOF
 chmod 644 "$tree"/DEBIAN/*
 chmod 755 "$tree/DEBIAN/postrm"
 dpkg-deb --root-owner-group -Zxz --build "$tree" "$DEB" >/dev/null
-rm -rf "$work"
 say "$DEB, $(du -h "$DEB" | cut -f1)"
+
+# What loads the scheduler into the kernel: apart, since it needs libraries that cosched does without.
+tree=$work/ext
+mkdir -p "$tree/DEBIAN" "$tree/usr/share/doc/cosched-ext"
+install -D "$ext" "$tree/usr/libexec/cosched/cosched-ext"
+strip --strip-unneeded --remove-section=.comment --remove-section=.note "$tree/usr/libexec/cosched/cosched-ext"
+python3 "$ROOT/packaging/copyright.py" "$ROOT" ext >"$tree/usr/share/doc/cosched-ext/copyright"
+libraries=$(cd "$work" && dpkg-shlibdeps -O ext/usr/libexec/cosched/cosched-ext | sed -n 's/^shlibs:Depends=//p')
+cat >"$tree/DEBIAN/control" <<EOF
+Package: cosched-ext
+Version: $VERSION
+Architecture: $(dpkg --print-architecture)
+Maintainer: $MAINTAINER
+Installed-Size: $(du -k -s --apparent-size "$tree/usr" | cut -f1)
+Depends: cosched (= $VERSION), $libraries
+Section: utils
+Priority: optional
+Description: scheduler in the kernel for cosched
+ It loads a scheduler written in BPF for programs that cosched runs with
+ --scheduler ext: a waiting thread gives its CPU to a thread that it names, and
+ time slices have any length. Needs Linux 6.12 or newer with sched_ext.
+EOF
+(cd "$tree" && find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum >DEBIAN/md5sums)
+chmod 644 "$tree"/DEBIAN/*
+dpkg-deb --root-owner-group -Zxz --build "$tree" "$EXT_DEB" >/dev/null
+rm -rf "$work"
+say "$EXT_DEB, $(du -h "$EXT_DEB" | cut -f1)"

@@ -3,6 +3,7 @@
 
     copyright.py ROOT        prints it, in Debian's machine-readable format
     copyright.py ROOT musl   of an executable that is linked statically with musl
+    copyright.py ROOT ext    of cosched-ext, which is linked statically with libbpf
 
 Crates are linked statically, so their notices have to come along. The holders of the rights are taken from the licence
 files of each crate. Where a crate offers MIT among others, it is taken under MIT; of any other licence the whole text
@@ -21,14 +22,14 @@ HOLDER = re.compile(r"^\W*(?:SPDX-FileCopyrightText:|Copyright(?:\s+(?:\(c\)|©)
 NO_HOLDER = re.compile(r"\[yyyy\]|^(notice|owner|holder|license|and|law|statement|disclaimer)s?\b", re.IGNORECASE)
 
 
-def linked_crates(root):
-    """The packages with code in the executable, ours left out, by name."""
+def linked_crates(root, ours):
+    """The packages with code in the executable of one of ours, ours left out, by name."""
     host = re.search(r"^host: (.*)$", output("rustc", "-vV"), re.MULTILINE)[1]
     found = output("cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", host, cwd=root)
     metadata = json.loads(found)
     packages = {package["id"]: package for package in metadata["packages"]}
     links = {node["id"]: node["deps"] for node in metadata["resolve"]["nodes"]}
-    todo = [package["id"] for package in packages.values() if package["name"] == "cosched"]
+    todo = [package["id"] for package in packages.values() if package["name"] == ours]
     linked = set()
     while todo:
         crate = todo.pop()
@@ -89,7 +90,7 @@ def main(root, *libraries):
     ]
     if "musl" in libraries:
         parts.append(stanza("musl/*", ["2005-2020 Rich Felker, et al."], "MIT"))
-    for crate in linked_crates(root):
+    for crate in linked_crates(root, "cosched-ext" if "ext" in libraries else "cosched"):
         folder = f"{crate['name']}-{crate['version']}/*"
         files = licence_files(crate)
         texts = [path.read_text(errors="replace") for path in files]

@@ -12,6 +12,7 @@ fail() {
 VERSION=$(sed -n 's/^version = "\(.*\)"/\1/p' "$ROOT/Cargo.toml" | head -1)
 # Only where there is dpkg.
 DEB=$PACKAGE/cosched_${VERSION}_$(dpkg --print-architecture 2>/dev/null || true).deb
+EXT_DEB=$PACKAGE/cosched-ext_${VERSION}_$(dpkg --print-architecture 2>/dev/null || true).deb
 # The dates in packages are those of the last commit, so that the same sources give the same packages.
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$ROOT" log -1 --format=%ct 2>/dev/null || date +%s)}
 export SOURCE_DATE_EPOCH

@@ -11,6 +11,7 @@
 
 mod by_itself;
 mod controllers;
+mod ext;
 mod offline;
 mod placement;
 mod shuffling;

@@ -1,0 +1,124 @@
+//! Programs of threads for tests of schedulers. The first argument says which:
+//!
+//! - `rounds THREADS HEAVY LIGHT SECONDS`: threads compute and wait for each other at a POSIX
+//!   barrier. HEAVY and LIGHT are the steps of the first thread and of each other one in a round.
+//! - `spin THREADS SECONDS`: threads compute.
+//! - `headless SECONDS`: the first thread ends, another one computes.
+//! - `burst COUNT`: so many threads begin and end, four at a time.
+//! - `leaves SECONDS`: a thread gives itself the class SCHED_BATCH, and computes.
+//!
+//! At the end each says how many rounds it made, and the class of its last thread.
+
+#![allow(clippy::unwrap_used)]
+
+use std::cell::UnsafeCell;
+use std::hint::black_box;
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+struct Barrier(UnsafeCell<MaybeUninit<libc::pthread_barrier_t>>);
+
+// SAFETY: this is what such a barrier is for.
+unsafe impl Sync for Barrier {}
+
+impl Barrier {
+    /// Made for the rest of the process, so that it never moves.
+    fn new(threads: u64) -> &'static Barrier {
+        let barrier = Box::leak(Box::new(Barrier(UnsafeCell::new(MaybeUninit::uninit()))));
+        let threads = threads.try_into().unwrap();
+        // SAFETY: the memory is there, and no other thread knows of it yet.
+        let made =
+            unsafe { libc::pthread_barrier_init(barrier.0.get().cast(), ptr::null(), threads) };
+        assert_eq!(made, 0);
+        barrier
+    }
+
+    /// Whether the caller is the one thread that is told so.
+    fn wait(&self) -> bool {
+        // SAFETY: `new` made it.
+        let result = unsafe { libc::pthread_barrier_wait(self.0.get().cast()) };
+        result == libc::PTHREAD_BARRIER_SERIAL_THREAD
+    }
+}
+
+fn compute(steps: u64) {
+    (0..steps).for_each(|step| _ = black_box(step));
+}
+
+fn spin(until: Instant) {
+    while Instant::now() < until {
+        compute(1000);
+    }
+}
+
+/// Has `threads` threads do it, this one among them, which is the first.
+fn with_threads(threads: u64, act: impl Fn(bool) + Sync) {
+    thread::scope(|scope| {
+        (1..threads).for_each(|_| _ = scope.spawn(|| act(false)));
+        act(true);
+    });
+}
+
+fn rounds(threads: u64, heavy: u64, light: u64, end: Instant) -> u64 {
+    let barrier = Barrier::new(threads);
+    let (over, rounds) = (AtomicBool::new(false), AtomicU64::new(0));
+    with_threads(threads, |first| {
+        while !over.load(Relaxed) {
+            compute(if first { heavy } else { light });
+            if barrier.wait() {
+                rounds.fetch_add(1, Relaxed);
+                over.store(Instant::now() >= end, Relaxed);
+            }
+            // All see the same answer.
+            barrier.wait();
+        }
+    });
+    rounds.load(Relaxed)
+}
+
+/// Ends the calling thread, and not the process.
+fn end_thread() {
+    // SAFETY: no destructor of this thread is needed by another one.
+    unsafe { libc::syscall(libc::SYS_exit, 0) };
+}
+
+/// The class of the calling thread.
+fn class() -> i32 {
+    // SAFETY: takes a number.
+    unsafe { libc::sched_getscheduler(0) }
+}
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let (what, numbers) = words.split_first().unwrap();
+    let numbers: Vec<u64> = numbers.iter().map(|word| word.parse().unwrap()).collect();
+    let after = |seconds: u64| Instant::now() + Duration::from_secs(seconds);
+    let mut made = 0;
+    match (what.as_str(), &numbers[..]) {
+        ("rounds", &[threads, heavy, light, seconds]) => {
+            made = rounds(threads, heavy, light, after(seconds));
+        }
+        ("spin", &[threads, seconds]) => with_threads(threads, |_| spin(after(seconds))),
+        ("headless", &[seconds]) => {
+            let until = after(seconds);
+            thread::spawn(move || {
+                spin(until);
+                println!("rounds 0 class {}", class());
+                std::process::exit(0);
+            });
+            end_thread();
+        }
+        ("burst", &[count]) => (0..count / 4).for_each(|_| with_threads(4, |_| compute(1000))),
+        ("leaves", &[seconds]) => {
+            let none = libc::sched_param { sched_priority: 0 };
+            // SAFETY: reads a structure that outlives the call.
+            assert_eq!(unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &none) }, 0);
+            spin(after(seconds));
+        }
+        _ => panic!("see the beginning of this file for what may be typed"),
+    }
+    println!("rounds {made} class {}", class());
+}

@@ -1,0 +1,311 @@
+//! `--scheduler ext`: cosched's scheduler in the kernel, on a kernel that can have one.
+//!
+//! The guest's clock counts instructions, and it is booted twice: what the tests print, all figures
+//! included, has to be the same the second time.
+
+use std::fs;
+
+use cosched_core::{Aspect, Refusal};
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::kernel::sched_attr::{self, SchedPolicy};
+use cosched_linux::process::tree::Process;
+use cosched_results::result::{InKernel, RunResult};
+use rustix::process::Signal;
+
+use super::guest_is_one_of;
+use super::support::{Cosched, Place, eventually};
+
+/// Steps of a round that takes some milliseconds: the first thread has four times the work.
+const ROUND: &str = "4 8000 2000";
+
+fn is_guest() -> bool {
+    guest_is_one_of(&["ext"]).is_some()
+}
+
+/// A `[[program]]` of the example `threads`.
+fn program(place: &Place, name: &str, words: &str) -> String {
+    let words: Vec<String> = words.split(' ').map(|word| format!("'{word}'")).collect();
+    let command = place.example("threads");
+    let command = command.display();
+    format!("[[program]]\nname = '{name}'\ncommand = ['{command}', {}]\n", words.join(", "))
+}
+
+/// A run of these programs under the scheduler in the kernel, with further options.
+fn start(place: &Place, programs: &[(&str, &str)], options: &str) -> Cosched {
+    let tables: Vec<String> =
+        programs.iter().map(|(name, words)| program(place, name, words)).collect();
+    place.run(&tables, &format!("--scheduler ext --policy linux {options}"))
+}
+
+fn run(place: &Place, programs: &[(&str, &str)], options: &str) -> RunResult {
+    let ended = start(place, programs, options).ended().with(0);
+    let result = ended.result();
+    assert!(result.deviations.is_empty(), "{:?}", result.deviations);
+    assert_eq!(state(), "disabled", "after the run");
+    place.nothing_is_left_of(&ended);
+    result
+}
+
+fn counts(result: &RunResult, slot: usize) -> InKernel {
+    result.programs[slot].in_kernel.unwrap()
+}
+
+/// The share of the first of two programs in the CPU time of both.
+fn share(result: &RunResult) -> f64 {
+    let used = |slot| counts(result, slot).cpu_seconds;
+    used(0) / (used(0) + used(1))
+}
+
+/// What a program says at its end: its rounds and its class.
+fn said(place: &Place, name: &str) -> (u64, i32) {
+    let text = place.read(&format!("out/{name}.stdout"));
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let ["rounds", rounds, "class", class] = words[..] else { panic!("{name}: {text:?}") };
+    (rounds.parse().unwrap(), class.parse().unwrap())
+}
+
+/// Whether the kernel has a scheduler of sched_ext: `enabled` or `disabled`.
+fn state() -> String {
+    fs::read_to_string("/sys/kernel/sched_ext/state").unwrap().trim().to_owned()
+}
+
+/// The process that holds the scheduler in the kernel.
+fn loader() -> Option<Process> {
+    let proc = Proc::default();
+    let mut all = proc.processes().unwrap().into_iter();
+    let found = all.find(|pid| proc.name(*pid).is_ok_and(|name| name == "cosched-ext"))?;
+    Process::find(&proc, found).ok()
+}
+
+/// The classes of all threads of the programs that run in a place.
+fn classes(place: &Place) -> Vec<SchedPolicy> {
+    let proc = Proc::default();
+    let programs = place.marked().named("threads");
+    let threads = programs.iter().flat_map(|process| proc.threads(process.pid).unwrap_or_default());
+    threads.filter_map(|tid| sched_attr::get(tid).ok()).map(|attr| attr.policy).collect()
+}
+
+fn all_are(place: &Place, class: SchedPolicy) -> bool {
+    let classes = classes(place);
+    !classes.is_empty() && classes.iter().all(|found| *found == class)
+}
+
+/// Section 3.2 of the paper on Tidon: the named thread comes next, with the rest of the slice; and
+/// section 3.3: shares stay as they are. Traps 1 and 4 of such schedulers: a rest that is not told
+/// by the clock, or a new slice, would take time from the rival.
+#[test]
+fn a_donated_cpu_goes_to_the_named_thread_and_shares_stay() {
+    if !is_guest() {
+        return;
+    }
+    for barrier in ["own", "donate", "tidon"] {
+        let place = Place::new();
+        let rounds = format!("rounds {ROUND} 2");
+        let programs = [("rounds", rounds.as_str()), ("rival", "spin 2 2")];
+        let result = run(&place, &programs, &format!("--barrier {barrier}"));
+        let (made, class) = said(&place, "rounds");
+        let counts = counts(&result, 0);
+        let share = share(&result);
+        println!("{barrier}: {made} rounds, share {share:.3}, {counts:?}");
+        assert_eq!(class, 7, "SCHED_EXT");
+        // Threads that sleep at their own barriers leave some of their share to the rival.
+        let least = if barrier == "own" { 0.45 } else { 0.48 };
+        assert!((least..0.52).contains(&share), "{barrier}: share {share}");
+        assert_eq!(counts.followed, counts.handed_over, "{barrier}");
+        assert_eq!(counts.handed_over > 0, barrier != "own", "{barrier}: {counts:?}");
+    }
+}
+
+#[test]
+fn programs_share_alike_and_take_turns_by_weight() {
+    if !is_guest() {
+        return;
+    }
+    let place = Place::new();
+    let result = run(&place, &[("one", "spin 1 2"), ("three", "spin 3 2")], "");
+    println!("one thread beside three: {:.3}", share(&result));
+    assert!((share(&result) - 0.5).abs() < 0.02, "a thread of four: {}", share(&result));
+    let place = Place::new();
+    let tables = ["a", "b"].map(|name| program(&place, name, "spin 2 2"));
+    let options = "--scheduler ext --policy turns --quantum 200ms";
+    let ended = place.run(&tables, options).ended().with(0);
+    let result = ended.result();
+    println!("two programs in turns: {:.3}", share(&result));
+    assert!(result.decisions.len() > 6, "no turns: {:?}", result.decisions);
+    assert!((share(&result) - 0.5).abs() < 0.1, "{}", share(&result));
+}
+
+/// Slices end by a timer: without it they would end at ticks, 4 ms apart. The kernel's own
+/// scheduler grants 100 ms at most.
+#[test]
+fn slices_have_any_length() {
+    if !is_guest() {
+        return;
+    }
+    for (slice, least, most) in [(0.5, 0.3, 1.8), (150.0, 6.0, 400.0)] {
+        let place = Place::new();
+        let row = format!(
+            "schema = 'cosched-quanta/1'\n[[row]]\nup_to = 1.0\nslice_milliseconds = {slice}\n"
+        );
+        place.write("quanta.toml", row);
+        let tables = ["a", "b"].map(|name| program(&place, name, "spin 2 12"));
+        let options = "--scheduler ext --policy faithful --no-guard --quanta quanta.toml";
+        let ended = place.run(&tables, options).ended().with(0);
+        let result = ended.result();
+        assert!(result.deviations.is_empty(), "{:?}", result.deviations);
+        let of = counts(&result, 0);
+        let mean = 1000.0 * of.cpu_seconds / of.starts as f64;
+        println!("slices of {slice} ms: a thread keeps a CPU for {mean:.2} ms");
+        // Until the first choice, which takes some seconds here, slices have another length (3 ms).
+        assert!((least..most).contains(&mean), "{slice} ms: {mean} ms");
+    }
+}
+
+/// Trap 2: an ordinary thread takes a CPU. The thread that ran there must not stay in that CPU's
+/// own queue while another CPU could have it.
+#[test]
+fn a_thread_displaced_by_an_ordinary_one_runs_elsewhere() {
+    if !is_guest() {
+        return;
+    }
+    let place = Place::new();
+    let rounds = "rounds 2 2000 2000 2";
+    run(&place, &[("rounds", rounds)], "");
+    let (alone_made, _) = said(&place, "rounds");
+    let place = Place::new();
+    let cosched = start(&place, &[("rounds", rounds)], "");
+    eventually("the program runs in the class", || all_are(&place, SchedPolicy::Ext));
+    let mut ordinary = place.start("/bin/taskset".as_ref(), &["-c", "0", "sh", "-c", SPIN]);
+    let ended = cosched.ended().with(0);
+    ordinary.kill().unwrap();
+    ordinary.wait().unwrap();
+    let (made, _) = said(&place, "rounds");
+    println!("{alone_made} rounds on two CPUs, {made} on what an ordinary thread left of them");
+    // On half of the CPUs, and not with the few percent that the kernel keeps for the class.
+    assert!(made * 10 > alone_made * 3, "{made} of {alone_made}");
+    place.nothing_is_left_of(&ended);
+}
+
+const SPIN: &str = "while :; do :; done";
+
+/// Traps 3, 5 and 6: wake-ups as a CPU goes idle, a first thread that ends before the others, and
+/// threads that come and go.
+#[test]
+fn threads_come_and_go() {
+    if !is_guest() {
+        return;
+    }
+    let place = Place::new();
+    run(&place, &[("rounds", "rounds 2 100 100 1")], "--barrier block");
+    let (made, _) = said(&place, "rounds");
+    println!("{made} rounds of threads that sleep");
+    // A lost wake-up would cost a tick of 4 ms or more.
+    assert!(made > 500, "{made}");
+    let place = Place::new();
+    let programs = [("headless", "headless 2"), ("burst", "burst 400"), ("rival", "spin 1 2")];
+    let result = run(&place, &programs, "");
+    assert_eq!(said(&place, "headless").1, 7, "as its first thread had it");
+    for program in &result.programs {
+        let counted = program.usage.cpu().as_secs_f64();
+        let in_kernel = program.in_kernel.unwrap().cpu_seconds;
+        println!("{}: {counted} s, {in_kernel} s in the kernel's account", program.name);
+        assert!((counted - in_kernel).abs() < 0.25 * counted, "{}", program.name);
+    }
+}
+
+/// Trap 7: a thread that chooses a class itself keeps it.
+#[test]
+fn a_thread_that_chooses_its_class_keeps_it() {
+    if !is_guest() {
+        return;
+    }
+    let place = Place::new();
+    run(&place, &[("leaves", "leaves 1"), ("rival", "spin 1 1")], "");
+    assert_eq!(said(&place, "leaves").1, 3, "SCHED_BATCH");
+}
+
+/// Trap 8 and promise 1: whichever process is killed, the kernel has its own scheduler back, and
+/// every thread its class.
+#[test]
+fn kills_leave_the_kernels_scheduler_and_every_class() {
+    if !is_guest() {
+        return;
+    }
+    for (kills_cosched, kills_loader) in [(false, true), (true, false), (true, true)] {
+        let place = Place::new();
+        let programs = [("rounds", &*format!("rounds {ROUND} 20")), ("rival", "spin 3 20")];
+        let cosched = start(&place, &programs, "--barrier donate");
+        eventually("all threads are in the class", || {
+            classes(&place).len() == 7 && all_are(&place, SchedPolicy::Ext)
+        });
+        let loader = loader().unwrap();
+        if kills_loader {
+            loader.signal(&Proc::default(), Signal::KILL).unwrap();
+        }
+        if kills_cosched {
+            cosched.kill();
+            eventually("every thread has its class", || all_are(&place, SchedPolicy::Other));
+            eventually("the scheduler is gone", || state() == "disabled");
+            println!("cosched killed, its loader {}: as found", also(kills_loader));
+            continue;
+        }
+        eventually("the scheduler is gone", || state() == "disabled");
+        eventually("every thread has its class", || all_are(&place, SchedPolicy::Other));
+        eventually("the user is told", || cosched.said().contains("Linux goes on with its own"));
+        println!("the loader killed: as found");
+        cosched.signal(Signal::INT);
+        let ended = cosched.ended();
+        place.nothing_is_left_of(&ended);
+    }
+}
+
+fn also(killed: bool) -> &'static str {
+    if killed { "too" } else { "not" }
+}
+
+#[test]
+fn a_second_scheduler_is_refused_by_its_name() {
+    if !is_guest() {
+        return;
+    }
+    let place = Place::new();
+    let first = start(&place, &[("rival", "spin 1 20")], "");
+    eventually("the first is loaded", || state() == "enabled");
+    let other = Place::new();
+    let refused = start(&other, &[("late", "spin 1 1")], "").ended().with(2);
+    assert!(refused.stderr.contains("another scheduler is loaded: cosched"), "{}", refused.stderr);
+    assert!(!other.path("out/late.stdout").exists(), "nothing was started");
+    first.signal(Signal::TERM);
+    place.nothing_is_left_of(&first.ended());
+    println!("{}", refused.stderr.trim());
+}
+
+/// The kernel ends a scheduler that lets a thread wait for 5 s. Real-time threads take both CPUs
+/// here, and the reserve for the class is taken away.
+#[test]
+fn a_stall_ends_the_scheduler_and_the_run_goes_on() {
+    if !is_guest() {
+        return;
+    }
+    let place = Place::new();
+    fs::write("/proc/sys/kernel/sched_rt_runtime_us", "-1").unwrap();
+    for cpu in 0..2 {
+        let runtime = format!("/sys/kernel/debug/sched/ext_server/cpu{cpu}/runtime");
+        fs::write(&runtime, "0").unwrap_or_else(|error| panic!("{runtime}: {error}"));
+    }
+    let cosched = start(&place, &[("rounds", &format!("rounds {ROUND} 12"))], "");
+    eventually("the program runs in the class", || all_are(&place, SchedPolicy::Ext));
+    let greedy = ["0", "1"].map(|cpu| {
+        let words = ["-f", "10", "timeout", "7", "taskset", "-c", cpu, "sh", "-c", SPIN];
+        place.start("/bin/chrt".as_ref(), &words)
+    });
+    for mut greedy in greedy {
+        greedy.wait().unwrap();
+    }
+    let ended = cosched.ended().with(0);
+    assert!(ended.stderr.contains("a thread waited for a CPU for too long"), "{}", ended.stderr);
+    assert_eq!((state().as_str(), said(&place, "rounds").1), ("disabled", 0));
+    let lost = |what, why| (what, why) == (Aspect::Turn, Refusal::NotSupported);
+    assert!(!ended.result().deviations.iter().any(|one| lost(one.what, one.why)), "no turns");
+    place.nothing_is_left_of(&ended);
+}
