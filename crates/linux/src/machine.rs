@@ -89,6 +89,8 @@ const SENTINEL: u64 = u64::MAX - 2;
 const HOTPLUG: u64 = u64::MAX - 3;
 const USER_REQUESTS: u64 = u64::MAX - 4;
 const EXT: u64 = u64::MAX - 5;
+/// The rings of samples.
+const SAMPLES: u64 = u64::MAX - 6;
 const HOOK_SERVER: u64 = 1 << 48;
 /// The signals with a handler besides [`INTERRUPTIONS`], which end the programs first: Ctrl-Z, and
 /// the end of a child.
@@ -270,6 +272,7 @@ impl Linux {
     /// When the log cannot be removed.
     pub fn close(mut self) -> Result<Restored, MachineError> {
         self.tell_barrier_stats();
+        self.tell_how_many_samples_were_lost();
         for live in self.live.values_mut().chain(&mut self.leftovers) {
             live.freezer.close_readers();
         }
@@ -341,6 +344,7 @@ impl Linux {
                 }
             }
             Ready::Source(USER_REQUESTS) => self.hear_user_requests(),
+            Ready::Source(SAMPLES) => self.drain_samples(),
             Ready::Source(key) if key & HOOK_SERVER != 0 => self.hear_hook_server(program_of(key)),
             Ready::Source(key) => {
                 let id = program_of(key);

@@ -6,7 +6,7 @@ pub(crate) mod cpu_clocks;
 pub(crate) mod dependencies;
 pub mod monitor;
 pub mod pointers;
-mod ring;
+pub(crate) mod ring;
 pub(crate) mod run_delays;
 pub mod runstate;
 pub(crate) mod spinning;

@@ -71,7 +71,9 @@ pub struct TooFewFiles {
 #[derive(Debug)]
 pub struct Raised {
     found: FileLimit,
-    /// How many units each program may have besides all that is needed.
+    /// How many files may be open besides all that are needed.
+    spare: usize,
+    /// How many units each program may have of these.
     units: usize,
 }
 
@@ -93,12 +95,19 @@ impl Raised {
         // No process is refused this. If cosched is refused it nevertheless, the original limit may
         // be enough.
         let _ = FileLimit { soft: found.hard, ..found }.set();
-        Ok(Raised { found, units: units_each(FileLimit::own().soft, needed, programs) })
+        let spare = spare(FileLimit::own().soft, needed);
+        Ok(Raised { found, spare, units: units_each(spare, programs) })
     }
 
     /// How many units each program may have.
     pub(crate) fn units(&self) -> usize {
         self.units
+    }
+
+    /// How many files samples of programs' code may take. Programs run without, so half of the rest
+    /// is left for what is not foreseen.
+    pub(crate) fn for_samples(&self) -> usize {
+        self.spare / 2
     }
 
     /// The original limit, which programs get.
@@ -107,10 +116,15 @@ impl Raised {
     }
 }
 
-/// How many units each program may have, where so many files may be open and are needed otherwise.
-fn units_each(limit: Option<u64>, needed: usize, programs: usize) -> usize {
+/// How many files may be open besides those that are needed.
+fn spare(limit: Option<u64>, needed: usize) -> usize {
     let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
-    limit.saturating_sub(needed) / UNIT / programs.max(1)
+    limit.saturating_sub(needed)
+}
+
+/// How many units each program may have of the files that are left.
+fn units_each(spare: usize, programs: usize) -> usize {
+    spare / UNIT / programs.max(1)
 }
 
 impl Drop for Raised {
@@ -139,10 +153,11 @@ mod tests {
     }
 
     #[test]
-    fn programs_share_the_files_that_are_left_for_units() {
-        let units = |limit| units_each(Some(limit), 100, 2);
-        assert_eq!([50, 100, 103, 104, 1000].map(units), [0, 0, 0, 1, 225]);
-        assert!(units_each(None, 100, 2) > 1000);
+    fn programs_share_the_files_that_are_left() {
+        let spares = [50, 100, 103, 104, 1000].map(|limit| spare(Some(limit), 100));
+        assert_eq!(spares, [0, 0, 3, 4, 900]);
+        assert_eq!(spares.map(|spare| units_each(spare, 2)), [0, 0, 0, 1, 225]);
+        assert!(units_each(spare(None, 100), 2) > 1000);
     }
 
     #[test]

@@ -30,10 +30,10 @@ use crate::observe::counters::{Events, Readings, ThreadMisses};
 use crate::observe::cpu_clocks::CpuClocks;
 use crate::observe::monitor::ThreadUse;
 use crate::observe::monitor::interval::Intervals;
+use crate::observe::pointers::CodeSamples;
 use crate::observe::run_delays::RunDelays;
 use crate::process::tree::Process;
 use crate::safety::undo::Log;
-use reading::positions;
 use source::MonitorState;
 
 #[derive(Debug, Default)]
@@ -55,8 +55,12 @@ pub(super) struct Observer {
     misses: ThreadMisses,
     /// How many threads could not be observed, as far as that was reported.
     lost: u64,
-    /// Whether the user knows that the positions of programs in their code cannot be seen.
+    /// The positions of programs in their code, once they are requested and where they are seen.
+    pub(super) code: Option<CodeSamples>,
+    /// Whether the user knows that they cannot be seen.
     pub(super) is_blind: bool,
+    /// Whether the user knows that some of them were lost.
+    pub(super) is_incomplete: bool,
 }
 
 /// What is unknown about a program's threads.
@@ -147,6 +151,7 @@ impl Observer {
 
     pub(super) fn forget(&mut self, id: ProgramId) {
         self.requested.remove(&id);
+        self.code.iter_mut().for_each(|code| code.forget(id));
         if let Some(program) = self.programs.remove(&id) {
             for thread in program.intervals.known().chain(&program.ended) {
                 self.names.forget(thread);
@@ -212,8 +217,9 @@ impl Observer {
         let looks_at_threads = self.looks_at_threads(id);
         let Some(program) = self.programs.get_mut(&id) else { return Ok(None) };
         let own = program.own(id, live, clock.now());
-        into.ips.extend(positions(id, live));
-        if !program.is_known && !looks_at_threads {
+        let is_known = program.is_known;
+        into.ips.extend(self.positions(id));
+        if !is_known && !looks_at_threads {
             into.samples.push(self.of_processes(live, own));
             return Ok(None);
         }

@@ -1,29 +1,36 @@
 //! Phases of programs, which need samples from a program's first instruction on.
 
+use std::os::fd::AsFd;
+
+use cosched_core::format::count;
 use cosched_core::{Measure, ProgramId};
 
-use super::Linux;
-use crate::observe::pointers::{MOST_RINGS, Pointers, SampleClock};
+use super::{Linux, Note, SAMPLES};
+use crate::observe::pointers::{CodeSamples, SampleClock};
+use crate::observe::ring::Ring;
 use crate::process::tree::Process;
 
 impl Linux {
     /// Samples where in its code a program is that is about to be started, if that is requested.
     /// Where that is unavailable, all of the program's time belongs to one phase, and the user gets
     /// one message.
-    pub(super) fn sample_below(&mut self, id: ProgramId, shim: Process) -> Option<Pointers> {
+    pub(super) fn sample_below(&mut self, id: ProgramId, shim: Process) {
         if !self.observer.is_requested(id, Measure::InstructionPointers) {
-            return None;
+            return;
         }
-        let source = SampleClock::here();
-        let rings = self.cpus.len() * self.config.jobs.len();
-        let opened = source.filter(|_| rings <= MOST_RINGS).map(|source| {
-            Pointers::below(shim, &self.cpus, source).map_err(|error| error.to_string())
-        });
-        let why = match opened {
-            Some(Ok(pointers)) => return Some(pointers),
-            Some(Err(error)) => error,
-            None if source.is_none() => "the kernel does not let this user".to_owned(),
-            None => format!("{rings} rings of samples would be too many"),
+        if self.observer.code.is_none() {
+            self.observer.code = SampleClock::here().map(CodeSamples::new);
+        }
+        let why = match &mut self.observer.code {
+            Some(code) => {
+                let watch = |ring: &Ring| self.poll.add(ring.as_fd(), SAMPLES);
+                let most_files = self.open_files.for_samples();
+                match code.begin(id, shim, &self.cpus, most_files, watch) {
+                    Ok(()) => return,
+                    Err(error) => error.to_string(),
+                }
+            }
+            None => "the kernel does not let this user".to_owned(),
         };
         if !std::mem::replace(&mut self.observer.is_blind, true) {
             self.note(
@@ -31,6 +38,40 @@ impl Linux {
                 format!("phases of this program and others are not distinguishable: {why}"),
             );
         }
-        None
+    }
+
+    /// Empties the rings of samples before they are full.
+    pub(super) fn drain_samples(&mut self) {
+        self.observer.code.iter_mut().for_each(CodeSamples::drain);
+    }
+
+    /// Says so at the first loss.
+    pub(super) fn tell_of_lost_samples(&mut self) {
+        let lost = self.lost_samples();
+        if lost > 0 && !std::mem::replace(&mut self.observer.is_incomplete, true) {
+            self.tell_the_run(format!(
+                "{} lost, because cosched was not on time to read {}; a quantum with few samples \
+                 may count for the wrong phase",
+                count(lost, "sample of programs' code is", "samples of programs' code are"),
+                if lost == 1 { "it" } else { "them" },
+            ));
+        }
+    }
+
+    /// Says at the end how many were lost in all.
+    pub(super) fn tell_how_many_samples_were_lost(&mut self) {
+        let lost = self.lost_samples();
+        if lost > 0 {
+            let what = count(lost, "sample was", "samples were");
+            self.tell_the_run(format!("in all, {what} lost of programs' code"));
+        }
+    }
+
+    fn lost_samples(&self) -> usize {
+        self.observer.code.as_ref().map_or(0, |code| code.lost() as usize)
+    }
+
+    fn tell_the_run(&self, text: String) {
+        self.send(Note { programs: Vec::new(), text, is_error: false });
     }
 }

@@ -13,7 +13,6 @@ use crate::hook::HookServer;
 use crate::kernel::files::FileError;
 use crate::kernel::procfs::Proc;
 use crate::observe::counters::Counters;
-use crate::observe::pointers::Pointers;
 use crate::process::claim::Claim;
 use crate::process::helper::Helper;
 use crate::process::launch::Launched;
@@ -47,8 +46,6 @@ pub(super) struct Live {
     /// The session that it was started in; `None` until a program that opens one has started.
     pub(super) session: Option<i32>,
     pub(super) counters: Option<Counters>,
-    /// What looks where in its code it is, if anything does.
-    pub(super) pointers: Option<Pointers>,
     /// Where its processes come to, if it has the hook inside.
     pub(super) hook_server: Option<HookServer>,
     pub(super) ended: Option<CommandEnd>,
@@ -191,7 +188,6 @@ impl Live {
             parent: Parent::Absent,
             session: None,
             counters: None,
-            pointers: None,
             hook_server: None,
             ended: None,
             empty_since: None,

@@ -79,7 +79,7 @@ impl Linux {
         let events = self.observer.is_requested(id, Measure::Counters).then_some(Events::HARDWARE);
         let events = self.config.count.or(events);
         live.counters = events.map(|events| Counters::below(prepared.shim(), events));
-        live.pointers = self.sample_below(id, prepared.shim());
+        self.sample_below(id, prepared.shim());
         self.observer.begin(id, prepared.shim(), true, &self.clock)?;
         // Known beforehand: a program may have ended before it could be asked.
         live.session = (!spec.order.new_session).then_some(self.own_session);
@@ -124,6 +124,7 @@ impl Linux {
         why: &str,
     ) -> Result<(), MachineError> {
         self.rest_states();
+        self.observer.forget(id);
         self.note_error(id, format!("could not be started: {why}"));
         self.tell(Happening::Exited(id, Exit::Failed(errno), Usage::default()));
         Ok(())

@@ -37,7 +37,7 @@ use cosched_core::{Counts, Quality};
 
 pub use event::CounterEvent;
 use event::{Counter, CounterReading};
-pub(crate) use event::{Sampling, can_sample, sample_below, sample_thread};
+pub(crate) use event::{Sampling, can_sample, ring_owner, sample_below, sample_thread};
 pub(crate) use of_threads::ThreadMisses;
 
 use crate::kernel::remedy::{ALLOW_EVENTS, as_typed};

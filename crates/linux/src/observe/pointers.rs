@@ -6,10 +6,18 @@
 //! *Mechanism.* An event of the kernel interrupts the running thread at intervals, and writes down
 //! where it was. As with [counters](crate::observe::counters::Counters), it is opened on the shim
 //! before that gets its order. What the shim starts inherits it, and `exec` switches it on.
-//! Inherited events may be written down only CPU by CPU. There is therefore one for each, with a
-//! ring of memory of its own, which the kernel fills and cosched empties. A full ring takes no
-//! more until then. The counts are used as shares, and a lost sample is not lost to one block more
-//! than to another.
+//! Inherited events may be written down only CPU by CPU, so there is one for each. The events of
+//! all programs on a CPU share a ring of memory, which the kernel fills and cosched empties, and
+//! each sample has the number of its event. Rings therefore grow with the machine, and not with the
+//! number of programs.
+//!
+//! *Nothing is lost as long as cosched is awake in time.* A ring that is half full wakes cosched,
+//! which adds the samples to those of their programs. A quantum of any length is therefore seen
+//! whole. What did not fit is counted.
+//!
+//! *Memory.* It cannot be swapped out, so the kernel limits it: by default to 516 KiB for each CPU
+//! and user (`perf_event_mlock_kb`), and beyond that to `RLIMIT_MEMLOCK`. Where 64 KiB are too
+//! much, smaller rings wake cosched more often.
 //!
 //! *Which event.* The paper on fair-progress scheduling takes a sample every 500,000 instructions
 //! (table 3). Without hardware counters, it is a clock that runs while the program is on a CPU.
@@ -17,22 +25,25 @@
 //! sampled.
 //!
 //! *What a block is.* Not the compiler's basic block, which would take the program's code to find,
-//! but [`BLOCK`] bytes. The fewer blocks, the less two samples of the same phase differ by chance.
+//! but a number of bytes. The fewer blocks, the less two quanta of one phase differ by chance.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
 
-use cosched_core::CpuSet;
+use cosched_core::{CpuSet, ProgramId};
 
 use crate::observe::counters::{self, CounterEvent, Events, Sampling};
-use crate::observe::ring::Ring;
+use crate::observe::ring::{Ring, RingEntry};
 use crate::process::tree::Process;
 
-/// The size of a block, bytes; a power of two.
-pub const BLOCK: u64 = 512;
-/// The largest number of rings in a run: each takes memory that the kernel cannot swap out, and an
-/// open file.
-pub(crate) const MOST_RINGS: usize = 256;
+/// The size of a ring, bytes: 2,730 samples. At 3 GHz and two instructions per cycle, a CPU takes
+/// 1,200 in 100 ms, so that a usual quantum wakes cosched once at most.
+const RING: usize = 1 << 16;
+/// The smallest size that is tried, bytes: 170 samples.
+const SMALLEST: usize = 1 << 12;
+/// The most blocks that are kept of a program while its samples are not requested.
+const MOST_BLOCKS: usize = 1 << 16;
 /// Instructions between two samples (table 3 of the paper).
 const INSTRUCTIONS: u64 = 500_000;
 /// CPU time between two samples without counters, ns: a hundred in a quantum of 100 ms, twenty-five
@@ -69,79 +80,169 @@ impl SampleClock {
     }
 }
 
-/// The samples of one program.
+/// What opens rings and events: the kernel, or a made-up machine.
+pub(crate) trait SampleSource {
+    /// An event that takes samples until it is dropped.
+    type Event;
+
+    /// The size of a block of code, bytes.
+    fn bytes_of_block(&self) -> u64;
+
+    /// A ring for the samples of a CPU, with room for about so many bytes.
+    fn ring(&self, cpu: usize, bytes: usize) -> io::Result<Ring>;
+
+    /// Has samples taken of what a shim is going to start, while it is on the CPU of this ring.
+    /// Returns the number that they have there.
+    fn event(&self, shim: Process, cpu: usize, ring: &Ring) -> io::Result<(u64, Self::Event)>;
+}
+
+impl SampleSource for SampleClock {
+    type Event = File;
+
+    fn bytes_of_block(&self) -> u64 {
+        512
+    }
+
+    fn ring(&self, cpu: usize, bytes: usize) -> io::Result<Ring> {
+        Ring::new(counters::ring_owner(cpu)?, bytes)
+    }
+
+    fn event(&self, shim: Process, cpu: usize, ring: &Ring) -> io::Result<(u64, File)> {
+        counters::sample_below(self.sampling(), shim, cpu, ring.event())
+    }
+}
+
+/// The samples of all programs.
 #[derive(Debug)]
-pub(crate) struct Pointers(Vec<Ring>);
-
-impl Pointers {
-    /// Samples the program that `shim` is going to start, with all its descendants, on these CPUs.
-    /// Has to be called before the shim gets its order. An event is unavailable where there are too
-    /// many files, or too much memory that cannot be swapped out.
-    pub(crate) fn below(shim: Process, cpus: &CpuSet, source: SampleClock) -> io::Result<Pointers> {
-        let open = |cpu| Ring::new(counters::sample_below(source.sampling(), shim, cpu)?);
-        Ok(Pointers(cpus.iter().map(open).collect::<io::Result<Vec<Ring>>>()?))
-    }
-
-    /// The samples since this was last called.
-    pub(crate) fn take(&mut self) -> Vec<u64> {
-        let mut all = Vec::new();
-        self.0.iter_mut().for_each(|ring| ring.take(|pointer| all.push(pointer)));
-        all
-    }
+pub(crate) struct CodeSamples<S: SampleSource = SampleClock> {
+    source: S,
+    /// By CPU.
+    rings: BTreeMap<usize, Ring>,
+    /// Which program's event has which number.
+    events: BTreeMap<u64, ProgramId>,
+    programs: BTreeMap<ProgramId, ProgramSamples<S::Event>>,
+    lost: u64,
 }
 
-/// The number of samples in each block, ascending.
-pub(crate) fn by_block(samples: &[u64]) -> BTreeMap<u64, u32> {
-    let mut blocks = BTreeMap::new();
-    for pointer in samples {
-        *blocks.entry(pointer / BLOCK).or_default() += 1;
-    }
-    blocks
+/// The events of a program, and its samples since they were last taken, by block.
+#[derive(Debug)]
+struct ProgramSamples<E> {
+    _events: Vec<E>,
+    blocks: BTreeMap<u64, u32>,
 }
 
-#[cfg(test)]
-mod tests {
-    use std::hint::black_box;
-    use std::process::Command;
-
-    use super::*;
-
-    #[test]
-    #[ignore = "the program that another test looks at"]
-    fn computes_for_a_while() {
-        // Of its own time: others may have the CPU.
-        let used = || {
-            let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-            time.tv_sec * 1000 + time.tv_nsec / 1_000_000
-        };
-        let (began, mut sum) = (used(), 0u64);
-        while used() < began + 200 {
-            for i in 0..100_000u64 {
-                sum = black_box(sum.wrapping_mul(31).wrapping_add(i));
-            }
+impl<S: SampleSource> CodeSamples<S> {
+    pub(crate) fn new(source: S) -> CodeSamples<S> {
+        CodeSamples {
+            source,
+            rings: BTreeMap::new(),
+            events: BTreeMap::new(),
+            programs: BTreeMap::new(),
+            lost: 0,
         }
     }
 
-    #[test]
-    fn a_program_is_sampled_where_it_computes_but_not_its_starter() {
-        let Some(source) = SampleClock::here() else {
-            eprintln!("skipped: the instruction pointer cannot be sampled here");
-            return;
+    /// Samples the program that `shim` is going to start, with all its descendants, on these CPUs.
+    /// Has to be called before the shim gets its order. `watch` gets each new ring, and has to see
+    /// to it that [`drain`](CodeSamples::drain) is called when one can be read. All programs
+    /// together open no more than `most_files`: an event takes one for each CPU.
+    ///
+    /// # Errors
+    /// Where there are too many files, or too much memory that cannot be swapped out.
+    pub(crate) fn begin(
+        &mut self,
+        program: ProgramId,
+        shim: Process,
+        cpus: &CpuSet,
+        most_files: usize,
+        watch: impl Fn(&Ring) -> io::Result<()>,
+    ) -> io::Result<()> {
+        self.forget(program);
+        let missing = cpus.iter().filter(|cpu| !self.rings.contains_key(cpu)).count();
+        if self.open_files() + missing + cpus.len() > most_files {
+            return Err(io::Error::from_raw_os_error(libc::EMFILE));
+        }
+        self.add_rings(cpus, watch)?;
+        let on_cpus = self.rings.iter().filter(|(cpu, _)| cpus.contains(**cpu));
+        let open = on_cpus.map(|(cpu, ring)| self.source.event(shim, *cpu, ring));
+        let opened = open.collect::<io::Result<Vec<(u64, S::Event)>>>()?;
+        self.events.extend(opened.iter().map(|(number, _)| (*number, program)));
+        let events = opened.into_iter().map(|(_, event)| event).collect();
+        self.programs.insert(program, ProgramSamples { _events: events, blocks: BTreeMap::new() });
+        Ok(())
+    }
+
+    /// Adds the rings that are missing, all of one size: the largest one that there may be.
+    fn add_rings(
+        &mut self,
+        cpus: &CpuSet,
+        watch: impl Fn(&Ring) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let missing = || cpus.iter().filter(|cpu| !self.rings.contains_key(cpu));
+        let open = |bytes| {
+            let ring = |cpu| Ok((cpu, self.source.ring(cpu, bytes)?));
+            missing().map(ring).collect::<io::Result<BTreeMap<usize, Ring>>>()
         };
-        let pid = rustix::thread::gettid().as_raw_nonzero().get();
-        let cpus = crate::kernel::affinity::get(0).unwrap();
-        let mut pointers = Pointers::below(Process { pid, start_time: 0 }, &cpus, source).unwrap();
-        assert!(pointers.take().is_empty());
-        let mut program = Command::new(std::env::current_exe().unwrap());
-        program.args(["--exact", "observe::pointers::tests::computes_for_a_while", "--ignored"]);
-        assert!(program.output().unwrap().status.success());
-        let blocks = by_block(&pointers.take());
-        let mut counts: Vec<u32> = blocks.values().copied().collect();
-        counts.sort_unstable_by(|a, b| b.cmp(a));
-        let all: u32 = counts.iter().sum();
-        // Unoptimised, the loop and the functions that it calls are in some six blocks.
-        let most: u32 = counts.iter().take(8).sum();
-        assert!(all >= 20 && most * 4 > all * 3, "it computes in a few blocks: {blocks:?}");
-        assert!(pointers.take().is_empty(), "what was taken is not told again");
+        let mut bytes = RING;
+        let rings = loop {
+            match open(bytes) {
+                Err(error) if is_about_memory(&error) && bytes > SMALLEST => bytes /= 2,
+                rings => break rings?,
+            }
+        };
+        rings.values().try_for_each(watch)?;
+        self.rings.extend(rings);
+        Ok(())
+    }
+
+    /// Empties all rings.
+    pub(crate) fn drain(&mut self) {
+        let bytes = self.source.bytes_of_block();
+        for ring in self.rings.values_mut() {
+            ring.take(|entry| match entry {
+                RingEntry::Lost(samples) => self.lost += samples,
+                // One of a program that is no longer observed belongs to no program.
+                RingEntry::Sample { pointer, event } => {
+                    let program = event.and_then(|event| self.events.get(&event));
+                    let Some(of) = program.and_then(|id| self.programs.get_mut(id)) else { return };
+                    let block = pointer / bytes;
+                    if of.blocks.len() < MOST_BLOCKS || of.blocks.contains_key(&block) {
+                        *of.blocks.entry(block).or_default() += 1;
+                    } else {
+                        self.lost += 1;
+                    }
+                }
+            });
+        }
+    }
+
+    /// How many samples of a program are in each block, ascending, since this was last called.
+    pub(crate) fn take(&mut self, program: ProgramId) -> BTreeMap<u64, u32> {
+        self.drain();
+        let of = self.programs.get_mut(&program);
+        of.map(|of| std::mem::take(&mut of.blocks)).unwrap_or_default()
+    }
+
+    pub(crate) fn forget(&mut self, program: ProgramId) {
+        if self.programs.remove(&program).is_some() {
+            self.events.retain(|_, of| *of != program);
+        }
+    }
+
+    fn open_files(&self) -> usize {
+        self.rings.len() + self.events.len()
+    }
+
+    /// How many samples were lost so far, because a ring was full.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost
     }
 }
+
+/// Whether less memory may be granted.
+fn is_about_memory(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOMEM))
+}
+
+#[cfg(test)]
+mod tests;

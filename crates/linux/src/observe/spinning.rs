@@ -29,7 +29,7 @@ use cosched_core::{SpinLoop, SpinShare, Spinning};
 use crate::kernel::procfs::{Proc, ProcState};
 use crate::observe::counters;
 use crate::observe::pointers::SampleClock;
-use crate::observe::ring::Ring;
+use crate::observe::ring::{Ring, RingEntry};
 use crate::process::tree::Process;
 use judgement::judge;
 use place::ProcessMemory;
@@ -39,6 +39,8 @@ use waiting::{Processor, WaitInstruction};
 pub(crate) const MOST_THREADS: usize = 8;
 /// Of more threads, only some are checked for whether they run.
 const MOST_CHECKED: usize = 64;
+/// The size of a thread's ring, bytes: 512 samples, and a look takes 60 to 600.
+const RING: usize = 1 << 13;
 /// So many loops of a program are reported.
 const REPORTED: usize = 3;
 
@@ -59,7 +61,7 @@ impl SpinLook {
         threads = threads.into_iter().step_by(step).collect();
         let open = |(process, thread): (Process, i32)| {
             let event = counters::sample_thread(SampleClock::CpuTime.sampling(), thread).ok()?;
-            Some((process, Ring::new(event).ok()?))
+            Some((process, Ring::new(event, RING).ok()?))
         };
         let rings: Vec<(Process, Ring)> = threads.into_iter().filter_map(open).collect();
         (!rings.is_empty()).then_some(SpinLook(rings))
@@ -69,7 +71,11 @@ impl SpinLook {
     fn end(self) -> Vec<(Process, Vec<u64>)> {
         let samples = |(process, mut ring): (Process, Ring)| {
             let mut samples = Vec::new();
-            ring.take(|pointer| samples.push(pointer));
+            ring.take(|entry| {
+                if let RingEntry::Sample { pointer, .. } = entry {
+                    samples.push(pointer);
+                }
+            });
             (process, samples)
         };
         self.0.into_iter().map(samples).collect()

@@ -97,6 +97,7 @@ impl Linux {
                 self.schedule_newcomers(id)?;
             }
         }
+        self.tell_of_lost_samples();
         into.samples.sort_by_key(|sample| (sample.program, sample.thread));
         into.threads.sort_by_key(|thread| (thread.program, thread.id));
         into.ips.sort_by_key(|bin| (bin.program, bin.block));

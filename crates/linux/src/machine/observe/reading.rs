@@ -14,14 +14,7 @@ use crate::machine::{MachineError, each_process};
 use crate::observe::counters::Counters;
 use crate::observe::monitor::interval::{Slice, by_program};
 use crate::observe::monitor::{Monitor, ThreadActivity, ThreadUse};
-use crate::observe::pointers::{Pointers, by_block};
 use crate::safety::undo::Log;
-
-/// Where in its code a program was.
-pub(super) fn positions(program: ProgramId, live: &mut Live) -> impl Iterator<Item = IpBin> {
-    let samples = live.pointers.as_mut().map(Pointers::take).unwrap_or_default();
-    by_block(&samples).into_iter().map(move |(block, count)| IpBin { program, block, count })
-}
 
 impl Observed {
     /// Ends the interval at this time, and begins the next one. Returns what is known of it without
@@ -39,6 +32,12 @@ impl Observed {
 }
 
 impl Observer {
+    /// Where in its code a program was.
+    pub(super) fn positions(&mut self, program: ProgramId) -> impl Iterator<Item = IpBin> + use<> {
+        let blocks = self.code.as_mut().map(|code| code.take(program)).unwrap_or_default();
+        blocks.into_iter().map(move |(block, count)| IpBin { program, block, count })
+    }
+
     /// Adds what the clocks of a program's processes tell.
     pub(super) fn of_processes(&mut self, live: &Live, own: Sample) -> Sample {
         let own = Sample { quality: Quality::Exact, ..own };

@@ -10,7 +10,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::FromRawFd;
+use std::os::fd::{AsRawFd, FromRawFd};
 
 use cosched_core::Quality;
 
@@ -142,19 +142,50 @@ const EXCLUDE_KERNEL: u64 = 1 << 5;
 const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
 const ENABLE_ON_EXEC: u64 = 1 << 12;
 const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
-/// Samples consist of the instruction pointer.
+/// Samples have the instruction pointer, and behind it the number of the event that took them.
 const SAMPLE_IP: u64 = 1 << 0;
+const SAMPLE_ID: u64 = 1 << 6;
 const ANY_CPU: i32 = -1;
+/// An event of the kernel's own that never comes.
+const NEVER: CounterEvent = CounterEvent { kind: 1, config: 9 };
+/// `PERF_EVENT_IOC_SET_OUTPUT`, `PERF_EVENT_IOC_ID`.
+const SET_OUTPUT: libc::Ioctl = libc::_IO(b'$' as u32, 5);
+const NUMBER: libc::Ioctl = libc::_IOR::<*mut u64>(b'$' as u32, 7);
 
 pub(crate) fn can_sample(sampling: Sampling) -> io::Result<()> {
     open_as(sampled(sampling, DISABLED), 0, ANY_CPU).map(drop)
 }
 
 /// Takes samples of what `parent` starts from now on, as [`Counter::below`] counts it, while it is
-/// on this CPU.
-pub(crate) fn sample_below(sampling: Sampling, parent: Process, cpu: usize) -> io::Result<File> {
-    let cpu = i32::try_from(cpu).map_err(io::Error::other)?;
-    open_as(sampled(sampling, DISABLED | INHERIT | ENABLE_ON_EXEC), parent.pid, cpu)
+/// on this CPU. They go into the ring of another event of the same CPU, with the number that is
+/// returned.
+pub(crate) fn sample_below(
+    sampling: Sampling,
+    parent: Process,
+    cpu: usize,
+    ring: &File,
+) -> io::Result<(u64, File)> {
+    let attr = sampled(sampling, DISABLED | INHERIT | ENABLE_ON_EXEC);
+    let sample_type = attr.sample_type | SAMPLE_ID;
+    let event = open_as(PerfEventAttr { sample_type, ..attr }, parent.pid, number_of(cpu)?)?;
+    let mut number = 0u64;
+    // SAFETY: the first call takes a descriptor that is open meanwhile, and the second one writes a
+    // word to where it may.
+    let done = unsafe {
+        libc::ioctl(event.as_raw_fd(), SET_OUTPUT, ring.as_raw_fd()) == 0
+            && libc::ioctl(event.as_raw_fd(), NUMBER, &raw mut number) == 0
+    };
+    if done { Ok((number, event)) } else { Err(io::Error::last_os_error()) }
+}
+
+/// An event of the caller that never comes, for the sake of its ring: into it, all events of this
+/// CPU may write.
+pub(crate) fn ring_owner(cpu: usize) -> io::Result<File> {
+    open_as(attr(NEVER, DISABLED), 0, number_of(cpu)?)
+}
+
+fn number_of(cpu: usize) -> io::Result<i32> {
+    i32::try_from(cpu).map_err(io::Error::other)
 }
 
 /// Takes samples of one thread from now on, without what it will start.
