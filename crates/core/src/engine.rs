@@ -41,16 +41,17 @@ pub use watch::{Beat, Watch};
 use crate::cause::{Cause, Token};
 use crate::id::ProgramId;
 use crate::machine::{Machine, Step};
+use crate::output::Output;
 use crate::plan::{Directive, Plan, Settings};
 use crate::policy::{Policy, World};
 use crate::program::{Program, ProgramState};
-use crate::sample::Arena;
+use crate::sample::{Arena, IpBin};
 use crate::time::Nanos;
 use awake::Awake;
 use ending::Closing;
 use latest::Latest;
 use ledger::Account;
-use outcome::{Decision, Ended, Outcome, Samples};
+use outcome::{Cost, Decision, Ended, Outcome, Samples};
 use reconcile::Control;
 use rules::Rules;
 use timers::Timers;
@@ -128,6 +129,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             deviations: Latest::of(most),
             wake_lateness: Samples::of(most),
             switches: Latest::of(most),
+            cost: Cost::default(),
             switch_gaps: Samples::of(most),
         };
         Engine {
@@ -292,7 +294,9 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         if reads.is_empty() {
             return Ok(());
         }
+        let began = self.machine.now();
         self.machine.read(&reads, &mut self.arena).map_err(Error::Machine)?;
+        self.outcome.cost.reading += self.machine.now() - began;
         self.share_out_threads();
         self.rules.forget_the_gone(&world(
             self.now,
@@ -304,6 +308,9 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         let mut sampled: Vec<ProgramId> = reads.iter().filter_map(|o| o.program).collect();
         sampled.sort_unstable();
         sampled.dedup();
+        let is_fresh = |bin: &&IpBin| sampled.binary_search(&bin.program).is_ok();
+        let fresh = self.arena.ips.iter().filter(is_fresh);
+        self.outcome.cost.code_samples += fresh.map(|bin| u64::from(bin.count)).sum::<u64>();
         self.causes.extend(sampled.into_iter().map(Cause::Sampled));
         Ok(())
     }
@@ -323,7 +330,9 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         let mut plan = std::mem::take(&mut self.plan);
         plan.clear();
         let world = world(self.now, self.max_frozen, &self.setup, &self.programs, &self.arena);
+        let began = self.machine.now();
         self.policy.decide(&self.causes, &world, &mut plan);
+        self.outcome.cost.deciding += self.machine.now() - began;
         check(&plan, &world)?;
         watch.decided(&world, &plan);
         self.causes.clear();
@@ -366,6 +375,9 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         for (id, output) in &plan.outputs {
             if let Some(account) = self.accounts.get_mut(usize::from(id.slot)) {
                 account.outcome.learning.take_in(output);
+                if let Output::Estimated(estimates) = output {
+                    account.outcome.estimates = Some(*estimates);
+                }
             }
         }
         if !plan.reasons.is_empty() {

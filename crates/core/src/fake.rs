@@ -8,7 +8,7 @@ use crate::id::ProgramId;
 use crate::machine::{Event, Happening, Machine, Signal, Step};
 use crate::plan::Observe;
 use crate::program::{Exit, Thread, Usage};
-use crate::sample::Arena;
+use crate::sample::{Arena, IpBin};
 use crate::time::Nanos;
 
 /// More waits than any test needs. It ends tests in which a policy and an engine cause each other's
@@ -38,6 +38,8 @@ pub struct Fake {
     pub submitted: Vec<(Nanos, Step)>,
     /// The threads that a reading returns, in the order of [`Arena::threads`].
     pub threads: Vec<Thread>,
+    /// The samples of code that a reading returns, in the order of [`Arena::ips`].
+    pub ips: Vec<IpBin>,
     /// Every reading, with its time.
     pub reads: Vec<(Nanos, Vec<Observe>)>,
     jobs: BTreeMap<ProgramId, FakeJob>,
@@ -145,6 +147,7 @@ impl Machine for Fake {
     fn read(&mut self, what: &[Observe], into: &mut Arena) -> Result<(), Infallible> {
         self.reads.push((self.now, what.to_vec()));
         into.threads.clone_from(&self.threads);
+        into.ips.clone_from(&self.ips);
         Ok(())
     }
 

@@ -16,6 +16,7 @@ pub mod barrier_stats;
 mod cause;
 mod cpuset;
 pub mod engine;
+pub mod estimates;
 pub mod fake;
 pub mod format;
 mod id;

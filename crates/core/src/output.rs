@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::estimates::Estimates;
 use crate::learned::TrialResult;
 use crate::reason::Why;
 use crate::time::Nanos;
@@ -26,6 +27,8 @@ pub enum Output {
     Grouped(Grouping),
     /// How far it has come.
     Advanced(Advance),
+    /// What is estimated of its speed alone, over all its quanta so far.
+    Estimated(Estimates),
     /// It runs with little interference in this quantum, so that its solo speed can be measured.
     Trained {
         /// How many CPUs are left idle for it.

@@ -38,6 +38,7 @@ mod account;
 mod co_runners;
 mod colour;
 mod contention;
+mod evidence;
 mod knowledge;
 mod mapping;
 pub(crate) mod options;
@@ -58,8 +59,8 @@ mod vector;
 use std::collections::{BTreeMap, BTreeSet};
 
 use cosched_core::{
-    AtExpiry, Cause, CpuSet, Measure, Nanos, Plan, Policy, ProgramId, Settings, Token, UserCommand,
-    Wake, World,
+    AtExpiry, Cause, CpuSet, Measure, Nanos, Output, Plan, Policy, ProgramId, Settings, Token,
+    UserCommand, Wake, World,
 };
 
 use crate::common::reasons::{ReasonSet, SharedReason};
@@ -191,7 +192,8 @@ impl FairProgress {
     /// Ends the training that is under way, if any, and returns the programs that were trained.
     fn end_training(&mut self, now: Nanos) -> Vec<ProgramId> {
         let Some(trained) = self.present.trained.take() else { return Vec::new() };
-        self.known.overhead.trained(trained.idle, (now - self.present.began).as_secs_f64());
+        let seconds = (now - self.present.began).as_secs_f64();
+        self.known.trained(&trained.members, trained.idle, seconds);
         trained.members
     }
 
@@ -436,6 +438,10 @@ impl Policy for FairProgress {
             if !self.present.opens {
                 let trained = self.end_training(world.now);
                 self.known.learn(units, world, self.present.disturbed, &trained);
+                for id in world.programs.iter().map(|program| program.id) {
+                    let estimates = self.known.estimates(id).map(Output::Estimated);
+                    estimates.into_iter().for_each(|estimates| plan.output(id, estimates));
+                }
             }
             self.known.stopped.begin_quantum();
         }

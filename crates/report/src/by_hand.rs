@@ -85,6 +85,7 @@ pub(crate) fn outcome() -> Outcome {
         .into(),
         wake_lateness: vec![Nanos::from_micros(50)].into(),
         switches: vec![ms(100), ms(200)].into(),
+        cost: Default::default(),
         switch_gaps: vec![ms(2), ms(3)].into(),
     }
 }
@@ -127,6 +128,7 @@ pub(crate) fn context() -> Context {
         threads,
         molded: None,
         solo: Some(ms(solo)),
+        solo_cpu: None,
         after: Vec::new(),
         terms: None,
         environment: None,

@@ -80,6 +80,9 @@ pub struct Compared {
     pub mean_turnaround_seconds: Option<Estimate>,
     /// Largest slowdown / smallest slowdown.
     pub unfairness: Option<Estimate>,
+    /// Sum of the programs' speed-ups by CPU time; older documents lack it.
+    #[serde(default)]
+    pub extended_weighted_speedup: Option<Estimate>,
     /// The longest single freeze of any program.
     pub responsiveness_longest_gap_seconds: Estimate,
     /// The longest single wait of any program, for its start or frozen; older documents lack it.
@@ -129,6 +132,9 @@ pub struct RoundFigures {
     pub mean_turnaround_seconds: Vec<Option<f64>>,
     /// Largest slowdown / smallest slowdown.
     pub unfairness: Vec<Option<f64>>,
+    /// Sum of the programs' speed-ups by CPU time; older documents lack it.
+    #[serde(default)]
+    pub extended_weighted_speedup: Vec<Option<f64>>,
     /// The longest single freeze of any program.
     pub responsiveness_longest_gap_seconds: Vec<f64>,
     /// The longest single wait of any program, for its start or frozen.
@@ -299,6 +305,7 @@ impl Compared {
                 .and_then(|solo| ratio_estimate(&samples.total_seconds, &solo)),
             mean_turnaround_seconds: median_of_known(&samples.mean_turnaround_seconds),
             unfairness: median_of_known(&samples.unfairness),
+            extended_weighted_speedup: median_of_known(&samples.extended_weighted_speedup),
             responsiveness_longest_gap_seconds: median_estimate(
                 &samples.responsiveness_longest_gap_seconds,
             )?,
@@ -358,6 +365,7 @@ impl RoundFigures {
             solo_sum_seconds: each(runs, solo_sum),
             mean_turnaround_seconds: each(runs, |run| run.metrics.mean_turnaround_seconds),
             unfairness: each(runs, |run| run.metrics.unfairness),
+            extended_weighted_speedup: each(runs, |run| run.metrics.extended_weighted_speedup),
             responsiveness_longest_gap_seconds: each(runs, |run| {
                 run.metrics.responsiveness_longest_gap_seconds
             }),

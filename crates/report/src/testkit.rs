@@ -62,7 +62,13 @@ pub(crate) fn gang() -> RunResult {
             why: Refusal::TimedOut,
         }],
         decisions: vec![quantum(0, 0.0), quantum(1, 0.15), quantum(0, 0.3), quantum(1, 0.45)],
-        own: Own { cpu_percent: 0.5, switches: 3, wake_lateness: None, switch_gap: None },
+        own: Own {
+            cpu_percent: 0.5,
+            switches: 3,
+            wake_lateness: None,
+            switch_gap: None,
+            policy_cost: None,
+        },
     }
 }
 
@@ -210,6 +216,7 @@ fn program(name: &str, timeline: Vec<TimelineEntry>, end: f64) -> ProgramResult 
         waiting_seconds: end - running,
         filler_seconds: 0.0,
         solo_seconds: Some(0.3),
+        solo_cpu_seconds: None,
         rejected_solo_seconds: None,
         interference_seconds: Some(running - 0.3),
         slowdown: Some(end / 0.3),
@@ -227,5 +234,6 @@ fn program(name: &str, timeline: Vec<TimelineEntry>, end: f64) -> ProgramResult 
         environment: None,
         barrier: None,
         instead_of_progress: None,
+        estimates: None,
     }
 }

@@ -268,6 +268,10 @@ fn whole(result: &RunResult) -> Vec<DebugAnnotation> {
         ("CPU use", Some(format!("{:.1} %", metrics.cpu_utilisation * 100.0))),
         ("unfairness", metrics.unfairness.map(|ratio| format!("{ratio:.3}"))),
         ("weighted speedup", metrics.weighted_speedup.map(|sum| format!("{sum:.3}"))),
+        (
+            "extended weighted speedup",
+            metrics.extended_weighted_speedup.map(|sum| format!("{sum:.3}")),
+        ),
         ("switches", Some(result.own.switches.to_string())),
     ];
     known.into_iter().filter_map(|(name, text)| Some(note(name, text?))).collect()

@@ -5,16 +5,17 @@
 //! program's solo time, or the end of a program that did not end, or failed. Such a metric is
 //! `None`, never a guess: a comparison with an invented number is worth less than none.
 //!
-//! Sources: \[T\] the thesis on gang scheduling with space sharing, section
-//! 4.1; \[B\] the paper on the time donating barrier, section 5.2; \[F\] the
-//! paper on fair-progress scheduling, section 3.1. With i a program, t(i) its turnaround (from its
-//! arrival until it is done) and t_alone(i) the time that the same work takes alone on the machine,
-//! with the same threads and placement.
+//! Sources: \[T\] the thesis on gang scheduling with space sharing, section 4.1; \[B\] the paper on
+//! the time donating barrier, section 5.2; \[F\] the paper on fair-progress scheduling, sections
+//! 3.1, 6 and 7.2. With i a program, t(i) its turnaround (from its arrival until it is done) and
+//! t_alone(i) the time that the same work takes alone on the machine, with the same threads and
+//! placement.
 
 use serde::{Deserialize, Serialize};
 
 use cosched_core::Nanos;
 use cosched_core::engine::outcome::Gaps;
+use cosched_core::estimates::Estimates;
 
 /// What a run was for one program.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -33,6 +34,13 @@ pub struct ProgramTimes {
     /// The solo time with the threads with which it was started, where these were fewer than it
     /// requests.
     pub molded_solo: Option<Nanos>,
+    /// CPU time that the same work takes alone, C_alone(i), where it was measured and the work was
+    /// done, seconds. CPU time stands for cycles, as at a constant clock.
+    pub solo_cpu_seconds: Option<f64>,
+    /// CPU time that it used until it was done, C_shared(i), seconds; `None` if it never was.
+    pub work_cpu_seconds: Option<f64>,
+    /// What the policy has estimated of its speed alone.
+    pub estimates: Option<Estimates>,
     /// CPU time that it used in all its runs, also in one that was cut short by the end of the
     /// workload, seconds.
     pub cpu_seconds: f64,
@@ -73,6 +81,38 @@ impl ProgramTimes {
         self.frozen.longest.as_secs_f64()
     }
 
+    /// Its speed-up by cycles, C_alone(i) / (C_shared(i) + C_wasted(i)), where C_wasted(i) is what
+    /// was left idle for its sake. \[F\] eq. 6. Only training leaves CPUs idle for one program.
+    pub fn extended_speedup(&self) -> Option<f64> {
+        let (alone, shared) = self.alone_and_shared()?;
+        let wasted = self.estimates.map_or(0.0, |estimates| estimates.training_idle_seconds);
+        Some(alone / (shared + wasted))
+    }
+
+    /// How accurate the estimates of its speed alone are: EstiAcc = IPC_esti_alone / IPC_alone.
+    /// \[F\] eq. 8, with IPC_esti_alone = sum of I(q) / sum of (I(q) / IPC_esti_alone(q)), eq. 7.
+    /// With the speed IPC_shared of the same quanta, the former is IPC_shared times CPU time over
+    /// estimated CPU time alone. Work outside of measured quanta counts as if it had the speed of
+    /// the others. 1 is perfect; above 1, it seems faster alone than it is.
+    pub fn estimation_accuracy(&self) -> Option<f64> {
+        let estimates = self.estimates.filter(|estimates| estimates.solo_cpu_seconds > 0.0)?;
+        let faster = estimates.cpu_seconds / estimates.solo_cpu_seconds;
+        self.accuracy_without_estimates().map(|accuracy| accuracy * faster)
+    }
+
+    /// How accurate its present speed would be as an estimate of its speed alone:
+    /// EstiAcc_os = IPC_shared / IPC_alone. \[F\] eq. 9. Of the same work, the instructions are the
+    /// same, and C_alone(i) / C_shared(i) is left.
+    pub fn accuracy_without_estimates(&self) -> Option<f64> {
+        let (alone, shared) = self.alone_and_shared()?;
+        Some(alone / shared)
+    }
+
+    fn alone_and_shared(&self) -> Option<(f64, f64)> {
+        let measured = |seconds: Option<f64>| seconds.filter(|seconds| *seconds > 0.0);
+        measured(self.solo_cpu_seconds).zip(measured(self.work_cpu_seconds))
+    }
+
     fn turnaround_and_solo(&self) -> Option<(f64, f64)> {
         let measured =
             |time: Option<Nanos>| time.filter(|t| *t > Nanos::ZERO).map(Nanos::as_secs_f64);
@@ -93,6 +133,10 @@ pub struct Metrics {
     /// Sum of t_alone(i) / t(i). \[B\]. How many machines, each running one program alone, the run
     /// was worth.
     pub weighted_speedup: Option<f64>,
+    /// Sum of [`extended_speedup`](ProgramTimes::extended_speedup), EWSpeedup. \[F\] eq. 6. Waiting
+    /// does not count in it, so that taking turns alone improves nothing but cache and memory.
+    #[serde(default)]
+    pub extended_weighted_speedup: Option<f64>,
     /// The largest [`responsiveness`](ProgramTimes::responsiveness_seconds) of a program,
     /// max(R_i), seconds. \[T\] eq. 4.5.
     pub responsiveness_max_seconds: f64,
@@ -115,6 +159,8 @@ impl Metrics {
             fairness_stddev: fairness.as_deref().map(population_stddev),
             unfairness: slowdowns.as_deref().map(max_over_min),
             weighted_speedup: fairness.as_deref().map(|f| f.iter().sum()),
+            extended_weighted_speedup: of_all(programs, ProgramTimes::extended_speedup)
+                .map(|speedups| speedups.iter().sum()),
             responsiveness_max_seconds: largest(
                 programs.iter().map(ProgramTimes::responsiveness_seconds),
             ),
@@ -193,6 +239,9 @@ mod tests {
                 frozen: GAPS.into_iter().collect(),
                 solo: Some(seconds(4)),
                 molded_solo: None,
+                solo_cpu_seconds: Some(6.0),
+                work_cpu_seconds: Some(8.0),
+                estimates: None,
                 cpu_seconds: 8.0,
             },
             ProgramTimes {
@@ -202,6 +251,14 @@ mod tests {
                 frozen: GAPS.into_iter().take(1).collect(),
                 solo: Some(seconds(6)),
                 molded_solo: None,
+                solo_cpu_seconds: Some(6.0),
+                work_cpu_seconds: Some(7.0),
+                estimates: Some(Estimates {
+                    cpu_seconds: 3.0,
+                    solo_cpu_seconds: 2.5,
+                    training_idle_seconds: 1.0,
+                    ..Estimates::default()
+                }),
                 cpu_seconds: 7.0,
             },
         ]
@@ -214,6 +271,22 @@ mod tests {
         close(shared.interference_seconds(), 1.0);
         close(gang.slowdown(), 2.0);
         close(shared.fairness(), 0.6);
+    }
+
+    /// By cycles, with equation 7: 3 s of CPU time at a speed of 1 are 3 units of work. Alone they
+    /// would take 2.5 s, so the estimated speed alone is 1.2. The real one is 7/6, as 7 units took
+    /// 6 s.
+    #[test]
+    fn estimates_are_as_accurate_as_their_cycles() {
+        let [unestimated, estimated] = pair();
+        close(estimated.accuracy_without_estimates(), 6.0 / 7.0);
+        close(estimated.estimation_accuracy(), 1.2 / (7.0 / 6.0));
+        close(unestimated.accuracy_without_estimates(), 0.75);
+        assert_eq!(unestimated.estimation_accuracy(), None);
+        let unmeasured = ProgramTimes { solo_cpu_seconds: None, ..estimated };
+        assert_eq!((unmeasured.estimation_accuracy(), unmeasured.extended_speedup()), (None, None));
+        let metrics = Metrics::of(&[unestimated, unmeasured], Nanos::from_secs(10), 2);
+        assert_eq!(metrics.extended_weighted_speedup, None);
     }
 
     /// What a program takes longer because it runs with fewer threads alone is not caused by its
@@ -232,6 +305,8 @@ mod tests {
         close(metrics.fairness_stddev, 0.05);
         close(metrics.unfairness, 1.2);
         close(metrics.weighted_speedup, 1.1);
+        // 6 of 8 CPU seconds, and 6 of 7 and 1 that was left idle.
+        close(metrics.extended_weighted_speedup, 0.75 + 0.75);
         close(metrics.mean_turnaround_seconds, 9.0);
         close(Some(metrics.responsiveness_max_seconds), 2.0);
         close(Some(metrics.responsiveness_longest_gap_seconds), 3.0);

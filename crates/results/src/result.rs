@@ -14,6 +14,8 @@ mod after;
 mod build;
 mod check;
 mod error;
+mod estimates;
+mod own;
 mod solo;
 #[cfg(test)]
 mod tests;
@@ -28,6 +30,8 @@ pub use after::{AfterResult, NotStartedResult};
 pub use build::{Context, ProgramContext};
 pub(crate) use build::{seconds, to_microseconds};
 pub use error::ResultError;
+pub use estimates::EstimatesResult;
+pub use own::{Own, PolicyCost, Quantiles};
 pub use solo::reject_solos_everywhere;
 
 use cosched_core::barrier_stats::BarrierStats;
@@ -261,6 +265,9 @@ pub struct ProgramResult {
     pub filler_seconds: f64,
     /// The solo time with all threads that it requests, where it was measured.
     pub solo_seconds: Option<f64>,
+    /// CPU time of that work alone, where it was measured; `None` also in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub solo_cpu_seconds: Option<f64>,
     /// The solo time as it was started, where that cannot be true: in this run, or in another one
     /// of a comparison, it ran for less. Nothing here rests on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -306,6 +313,9 @@ pub struct ProgramResult {
     /// progress, or no policy needed it, and in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instead_of_progress: Option<Instead>,
+    /// What the policy has estimated of its speed alone; `None`: nothing, and in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimates: Option<EstimatesResult>,
 }
 
 /// What a policy uses that needs a program's progress, where the program does not report it.
@@ -398,31 +408,6 @@ pub struct DecisionResult {
     pub at_seconds: f64,
     /// The reasons for it.
     pub reasons: Vec<Reason>,
-}
-
-/// How well cosched itself did, and what it cost.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Own {
-    /// CPU time that cosched used, in percent of one CPU over the run.
-    pub cpu_percent: f64,
-    /// How often a decision changed which programs run; the first start does not count.
-    pub switches: usize,
-    /// How late wake-ups came after they were due; `None` without wake-ups.
-    pub wake_lateness: Option<Quantiles>,
-    /// From the first freeze of a switch until the last program of the new gang ran, where a switch
-    /// froze one program and thawed another; `None` without such switches.
-    pub switch_gap: Option<Quantiles>,
-}
-
-/// How a measured time is distributed.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Quantiles {
-    /// Half of the measured times are no longer than this.
-    pub p50_seconds: f64,
-    /// 99 in 100 of the measured times are no longer than this.
-    pub p99_seconds: f64,
-    /// The longest.
-    pub max_seconds: f64,
 }
 
 fn is_zero(count: &u64) -> bool {

@@ -232,6 +232,7 @@ mod tests {
             deviations: deviations.iter().map(deviation).collect(),
             wake_lateness: vec![].into(),
             switches: vec![].into(),
+            cost: Default::default(),
             switch_gaps: vec![].into(),
         };
         let context = Context {
@@ -256,6 +257,7 @@ mod tests {
                     molded: None,
                     after: Vec::new(),
                     solo: *solo,
+                    solo_cpu: None,
                     terms: None,
                     environment: None,
                     barrier: None,

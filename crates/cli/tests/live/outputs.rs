@@ -61,6 +61,7 @@ fn json_goes_to_stdout_and_everything_else_to_stderr() {
         "fairness_stddev",
         "unfairness",
         "weighted_speedup",
+        "extended_weighted_speedup",
         "responsiveness_max_seconds",
         "cpu_utilisation",
     ] {

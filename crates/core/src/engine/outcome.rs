@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::latest::Latest;
 use crate::cause::{Aspect, Refusal};
 use crate::cpuset::CpuSet;
+use crate::estimates::Estimates;
 use crate::id::ProgramId;
 use crate::learned::Learning;
 use crate::machine::Interruption;
@@ -31,6 +32,8 @@ pub struct Outcome {
     pub wake_lateness: Samples,
     /// The times at which a decision changed which programs run: see `engine/turns.rs`.
     pub switches: Latest<Nanos>,
+    /// What the policy cost.
+    pub cost: Cost,
     /// The gaps of switches that froze one program and thawed another: from the first freeze step
     /// to the last program of the new gang running.
     pub switch_gaps: Samples,
@@ -72,6 +75,17 @@ impl Outcome {
             }
         }
     }
+}
+
+/// What a policy cost, by the machine's clock; nothing in a simulation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Time in which measurements were read.
+    pub reading: Nanos,
+    /// Time in which the policy decided.
+    pub deciding: Nanos,
+    /// How many samples of programs' code it got.
+    pub code_samples: u64,
 }
 
 /// How a run ended.
@@ -119,6 +133,8 @@ pub struct ProgramOutcome {
     pub left_running: bool,
     /// What trials have shown of it.
     pub learning: Learning,
+    /// What the policy has estimated of its speed alone.
+    pub estimates: Option<Estimates>,
 }
 
 /// That a program was not started, since another one did not end as it should.

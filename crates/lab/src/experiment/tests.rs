@@ -177,6 +177,7 @@ fn result(
         deviations: vec![].into(),
         switches: vec![].into(),
         wake_lateness: vec![].into(),
+        cost: Default::default(),
         switch_gaps: vec![].into(),
     };
     RunResult::new(&outcome, &context(turn, machine))
@@ -202,6 +203,7 @@ fn context(turn: &VariantRun<'_>, machine: &MachineDescription) -> Context {
             threads: 2,
             molded: None,
             solo: None,
+            solo_cpu: None,
             after: Vec::new(),
             terms: None,
             environment: Some(spec.env.clone()),

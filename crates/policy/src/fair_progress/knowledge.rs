@@ -12,11 +12,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use cosched_core::estimates::Estimates;
 use cosched_core::{Nanos, Program, ProgramId, World};
 
 use super::FairOptions;
 use super::colour;
 use super::contention::{QuantumLoad, Thresholds};
+use super::evidence::source;
 use super::overhead::Overhead;
 use super::params::Params;
 use super::segment::Segment;
@@ -171,15 +173,16 @@ impl Knowledge {
             self.overhead.worked(segment.on_cpu);
             let predicted = segment.work().is_none().then(|| self.predicted(program, &segments));
             let Some(tracked) = self.tracked.get_mut(&program.id) else { continue };
-            let valid = thresholds.criterion(traffic(segment), load).is_some();
             let cpus = cpus(program);
             let trained = trained.contains(&program.id);
+            let criterion = thresholds.criterion(traffic(segment), load);
+            let source = source(criterion, trained, tracked.sequence.is_on());
             let others = present.iter().filter(|id| **id != program.id).copied().map(first_run);
             let is_compared = self.options.by_corunners && !disturbed;
             let co_runners: Option<Vec<ProgramId>> = is_compared.then(|| others.collect());
             let weight = weight(program);
             let how =
-                SegmentConditions { valid, trained, co_runners: co_runners.as_deref(), weight };
+                SegmentConditions { source, trained, co_runners: co_runners.as_deref(), weight };
             let learnt = tracked.learn(segment, how, cpus);
             let reported = self.options.optimal.then(|| segment.alone_as_reported(cpus));
             let predicted = predicted.flatten().map(|speed| segment.alone(speed, cpus));
@@ -192,6 +195,19 @@ impl Knowledge {
                 tracked.sequence.trained(useful);
             }
         }
+    }
+
+    /// Adds training of these programs, for which so many CPUs were left idle. The first of them
+    /// is charged.
+    pub(super) fn trained(&mut self, members: &[ProgramId], idle: usize, seconds: f64) {
+        self.overhead.trained(idle, seconds);
+        let first = members.first().and_then(|first| self.tracked.get_mut(first));
+        first.into_iter().for_each(|tracked| tracked.leaves_idle(idle as f64 * seconds));
+    }
+
+    /// What is estimated of a program's speed alone. The optimal policy estimates nothing.
+    pub(super) fn estimates(&self, id: ProgramId) -> Option<Estimates> {
+        self.tracked.get(&id).filter(|_| !self.options.optimal)?.estimates()
     }
 
     /// The speed of a program with these co-runners, relative to alone, as the table of slowdowns

@@ -23,8 +23,10 @@
 //!   too low.
 
 use cosched_core::ProgramId;
+use cosched_core::estimates::{EstimateSource, EstimateSources, weighted_deviation};
 
 use super::co_runners::CoRunners;
+use super::evidence::Evidence;
 use super::params::Params;
 use super::segment::Segment;
 use super::vector::BlockVector;
@@ -37,6 +39,7 @@ pub(super) struct ProgramPhase {
     executions: u32,
     /// How many of its segments were valid.
     valid: u32,
+    evidence: Evidence,
     /// Work and CPU seconds of its valid segments.
     valid_work: (f64, f64),
     /// Work and CPU seconds of all its segments.
@@ -111,8 +114,23 @@ impl ProgramPhase {
         if alone > 0.0 { self.shared / alone } else { 1.0 }
     }
 
+    /// Where the speeds alone of its segments are from.
+    fn sources(&self) -> EstimateSources {
+        let executions = self.executions;
+        let least_work = if self.in_lumps { self.params.lumps } else { 0.0 };
+        match self.is_known() {
+            true => self.evidence.sources(executions - self.valid),
+            false if self.co_runners.best(least_work, &self.params).is_some() => {
+                EstimateSources { co_runners: executions, ..EstimateSources::default() }
+            }
+            false => EstimateSources { none: executions, ..EstimateSources::default() },
+        }
+    }
+
     /// Table 1, and the means in addition to it.
-    fn update(&mut self, segment: &Segment, speed: f64, valid: bool) {
+    fn update(&mut self, segment: &Segment, speed: f64, source: Option<EstimateSource>) {
+        let valid = source.is_some();
+        source.into_iter().for_each(|source| self.evidence.add(source, speed));
         self.in_lumps = segment.in_lumps;
         let work = speed * segment.on_cpu;
         self.all_work = (self.all_work.0 + work, self.all_work.1 + segment.on_cpu);
@@ -174,6 +192,7 @@ impl PhaseTable {
             vector: vector.clone(),
             executions: 0,
             valid: 0,
+            evidence: Evidence::default(),
             valid_work: (0.0, 0.0),
             all_work: (0.0, 0.0),
             in_lumps: false,
@@ -198,10 +217,15 @@ impl PhaseTable {
 
     /// Adds a segment of a phase, and returns its solo time. One segment of work in lumps shows
     /// nothing: it is as likely to seem faster than alone as to seem slower than it was.
-    pub(super) fn take_in(&mut self, position: usize, segment: &Segment, valid: bool) -> f64 {
+    pub(super) fn take_in(
+        &mut self,
+        position: usize,
+        segment: &Segment,
+        source: Option<EstimateSource>,
+    ) -> f64 {
         let speed = segment.speed(&self.params).unwrap_or_default();
         let Some(phase) = self.phases.get_mut(position) else { return speed };
-        phase.update(segment, speed, valid);
+        phase.update(segment, speed, source);
         if segment.in_lumps { phase.alone } else { phase.alone.max(speed) }
     }
 
@@ -239,6 +263,18 @@ impl PhaseTable {
         f64::from(known) / f64::from(self.segments().max(1))
     }
 
+    /// Where the speeds alone of all segments are from.
+    pub(super) fn sources(&self) -> EstimateSources {
+        let unknown = EstimateSources { none: self.unknown, ..EstimateSources::default() };
+        self.phases.iter().map(ProgramPhase::sources).fold(unknown, EstimateSources::and)
+    }
+
+    /// How much the speeds of valid segments of one phase differ. Lumps say nothing about that.
+    pub(super) fn deviation(&self) -> Option<f64> {
+        let counted = self.phases.iter().filter(|phase| !phase.in_lumps);
+        weighted_deviation(counted.map(|phase| phase.evidence.speeds()))
+    }
+
     /// Whether phases repeat. If most segments are of a phase that never did, nothing can be
     /// learned.
     pub(super) fn repeats(&self) -> bool {
@@ -263,6 +299,10 @@ mod tests {
         Segment::of_work(speed, lines)
     }
 
+    fn low(valid: bool) -> Option<EstimateSource> {
+        valid.then_some(EstimateSource::OwnLow)
+    }
+
     fn at(block: u64) -> BlockVector {
         BlockVector::new(&[IpBin { program: ProgramId::first(0), block, count: 9 }])
     }
@@ -272,7 +312,7 @@ mod tests {
         let mut table = PhaseTable::default();
         let mut take_in = |(speed, valid): &(f64, bool)| {
             let phase = table.identify(&at(1)).unwrap();
-            table.take_in(phase, &work(*speed, 0.0), *valid)
+            table.take_in(phase, &work(*speed, 0.0), low(*valid))
         };
         segments.iter().map(&mut take_in).collect()
     }
@@ -297,6 +337,27 @@ mod tests {
         assert_eq!(estimates(&[(2.0, false), (4.0, false)]), [2.0, 4.0]);
     }
 
+    /// Two quanta suffered and one did not; another phase only suffered, and a third one with the
+    /// same co-runners often enough to tell their speed.
+    #[test]
+    fn quanta_have_the_source_of_their_phase() {
+        let mut table = PhaseTable::default();
+        for (block, source) in [(1, None), (1, Some(EstimateSource::OnlyOne)), (1, None), (2, None)]
+        {
+            let phase = table.identify(&at(block)).unwrap();
+            table.take_in(phase, &work(1.0, 0.0), source);
+        }
+        let phase = table.identify(&at(3)).unwrap();
+        for _ in 0..4 {
+            table.take_in(phase, &work(1.0, 0.0), None);
+            table.take_in_with(phase, &work(1.0, 0.0), &[ProgramId::first(1)], 1.0);
+        }
+        let expected =
+            EstimateSources { only_one: 3, none: 1, co_runners: 4, ..EstimateSources::default() };
+        assert_eq!(table.sources(), expected);
+        assert_eq!(table.deviation(), None, "one segment that did not suffer");
+    }
+
     /// Where work comes in lumps, one segment says little.
     #[test]
     fn phases_of_lumpy_work_need_many_segments() {
@@ -307,14 +368,14 @@ mod tests {
             segment.in_lumps = true;
             segment
         };
-        let mut alone = |count, valid| table.take_in(phase, &ticks(count), valid);
+        let mut alone = |count, valid| table.take_in(phase, &ticks(count), low(valid));
         assert_eq!([alone(9.0, true), alone(10.0, true)], [9.0, 9.5]);
         assert_eq!(alone(12.0, false), 31.0 / 3.0, "not 12: it may be the lumps");
         assert!(!table.phase(phase).unwrap().is_known(), "19 ticks");
-        table.take_in(phase, &ticks(0.0), true);
-        table.take_in(phase, &ticks(9.0), true);
+        table.take_in(phase, &ticks(0.0), low(true));
+        table.take_in(phase, &ticks(9.0), low(true));
         assert!(table.phase(phase).unwrap().is_known(), "28 ticks in 4 s");
-        assert_eq!(table.take_in(phase, &ticks(3.0), false), 7.0);
+        assert_eq!(table.take_in(phase, &ticks(3.0), low(false)), 7.0);
     }
 
     /// Training of lumpy work is in vain where there are no lumps.
@@ -325,11 +386,11 @@ mod tests {
         for (count, trainable, lacks) in [(0.0, false, 0.0), (0.0, false, 0.0), (15.0, true, 4.0)] {
             let mut segment = work(count, 0.0);
             segment.in_lumps = true;
-            table.take_in(phase, &segment, false);
+            table.take_in(phase, &segment, low(false));
             let known = table.phase(phase).unwrap();
             assert_eq!((known.is_trainable(), known.lacks()), (trainable, lacks));
         }
-        table.take_in(phase, &work(1.0, 0.0), false);
+        table.take_in(phase, &work(1.0, 0.0), low(false));
         assert_eq!(table.phase(phase).unwrap().lacks(), 0.0, "counted, one segment tells all");
     }
 
@@ -348,7 +409,7 @@ mod tests {
         let mut table = PhaseTable::default();
         let phase = table.identify(&at(1)).unwrap();
         let trainable = [false, false].map(|valid| {
-            table.take_in(phase, &work(1.0, 0.0), valid);
+            table.take_in(phase, &work(1.0, 0.0), low(valid));
             table.phase(phase).unwrap().is_trainable()
         });
         assert_eq!(trainable, [false, true]);
@@ -364,7 +425,7 @@ mod tests {
         let mut table = PhaseTable::default();
         for (block, valid) in [(1, false), (2, false), (1, true), (3, false)] {
             let phase = table.identify(&at(block)).unwrap();
-            table.take_in(phase, &work(1.0, 0.0), valid);
+            table.take_in(phase, &work(1.0, 0.0), low(valid));
         }
         assert_eq!(table.coverage(), 0.5);
     }
@@ -375,8 +436,8 @@ mod tests {
         let phase = table.identify(&at(1)).unwrap();
         // 20 lines per 1000 units of work, at 1e9 units per second alone and half of that with
         // co-runners.
-        table.take_in(phase, &work(1e9, 0.02), true);
-        table.take_in(phase, &work(0.5e9, 0.02), false);
+        table.take_in(phase, &work(1e9, 0.02), low(true));
+        table.take_in(phase, &work(0.5e9, 0.02), low(false));
         let known = table.phase(phase).unwrap();
         assert_eq!(known.required(), Some(20.0));
         assert_eq!(known.relative_speed(), 0.75);
@@ -387,15 +448,15 @@ mod tests {
         let mut table = PhaseTable::default();
         for block in 0..19 {
             let phase = table.identify(&at(block)).unwrap();
-            table.take_in(phase, &work(1.0, 0.0), false);
+            table.take_in(phase, &work(1.0, 0.0), low(false));
         }
         assert!(table.repeats());
         let phase = table.identify(&at(19)).unwrap();
-        table.take_in(phase, &work(1.0, 0.0), false);
+        table.take_in(phase, &work(1.0, 0.0), low(false));
         assert!(!table.repeats());
         for block in 0..12 {
             let phase = table.identify(&at(block)).unwrap();
-            table.take_in(phase, &work(1.0, 0.0), false);
+            table.take_in(phase, &work(1.0, 0.0), low(false));
         }
         assert!(table.repeats(), "12 of 20 phases came again");
     }

@@ -12,6 +12,7 @@ use super::predictor::Predictor;
 use super::segment::Segment;
 use super::sequence::Sequence;
 use cosched_core::ProgramId;
+use cosched_core::estimates::{EstimateSource, Estimates};
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct TrackedProgram {
@@ -22,6 +23,10 @@ pub(super) struct TrackedProgram {
     /// Its traffic in its last segment.
     pub(super) traffic: Option<f64>,
     pub(super) trained: u32,
+    /// CPU seconds that were left idle for its training.
+    idle: f64,
+    /// CPU seconds in which its work was measured, and what they would have been alone.
+    cpu: (f64, f64),
     /// Seconds that it is assumed to have waited since it was last seen on a CPU.
     rested: f64,
     params: Params,
@@ -29,8 +34,8 @@ pub(super) struct TrackedProgram {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SegmentConditions<'a> {
-    /// With little interference.
-    pub(super) valid: bool,
+    /// Why there was little interference, if there was.
+    pub(super) source: Option<EstimateSource>,
     /// In training, so that there was to be little interference.
     pub(super) trained: bool,
     /// The co-runners, where speeds are compared by them.
@@ -40,7 +45,7 @@ pub(super) struct SegmentConditions<'a> {
 
 impl Default for SegmentConditions<'_> {
     fn default() -> Self {
-        SegmentConditions { valid: false, trained: false, co_runners: None, weight: 1.0 }
+        SegmentConditions { source: None, trained: false, co_runners: None, weight: 1.0 }
     }
 }
 
@@ -70,7 +75,8 @@ impl TrackedProgram {
         how: SegmentConditions<'_>,
         cpus: usize,
     ) -> Learnt {
-        let SegmentConditions { valid, trained, co_runners, weight } = how;
+        let SegmentConditions { source, trained, co_runners, weight } = how;
+        let valid = source.is_some();
         self.trained += u32::from(trained);
         self.traffic = segment.traffic();
         let Some(speed) = segment.speed(&self.params) else {
@@ -80,7 +86,7 @@ impl TrackedProgram {
         self.predictor.passed(phase);
         let lacked =
             phase.and_then(|phase| self.phases.phase(phase)).is_some_and(|p| !p.is_known());
-        let alone = phase.map_or(speed, |phase| self.phases.take_in(phase, segment, valid));
+        let alone = phase.map_or(speed, |phase| self.phases.take_in(phase, segment, source));
         let alone = phase.zip(co_runners).map_or(alone, |(phase, co_runners)| {
             self.phases.take_in_with(phase, segment, co_runners, alone)
         });
@@ -89,14 +95,33 @@ impl TrackedProgram {
         }
         let useful = lacked && valid;
         let alone = if self.phases.repeats() { alone } else { speed };
+        // As long as there is no tick, nothing is known.
+        let relative = if alone > 0.0 { speed / alone } else { 1.0 };
+        self.cpu.0 += segment.on_cpu;
+        self.cpu.1 += segment.on_cpu * relative;
         let stays_open = segment.in_lumps && alone > 0.0 && self.phases.repeats();
         if let Some(phase) = phase.filter(|_| stays_open) {
             self.account.leave_open(phase, speed * segment.used(cpus), weight);
             return Learnt { alone: segment.alone(0.0, cpus), useful };
         }
-        // As long as there is no tick, nothing is known.
-        let relative = if alone > 0.0 { speed / alone } else { 1.0 };
         Learnt { alone: segment.alone(relative, cpus), useful }
+    }
+
+    /// Adds a training quantum for which this many CPU seconds were left idle.
+    pub(super) fn leaves_idle(&mut self, seconds: f64) {
+        self.idle += seconds;
+    }
+
+    /// What is estimated of its speed alone; `None` as long as nothing was measured.
+    pub(super) fn estimates(&self) -> Option<Estimates> {
+        let (cpu_seconds, solo_cpu_seconds) = self.cpu;
+        (cpu_seconds > 0.0).then(|| Estimates {
+            cpu_seconds,
+            solo_cpu_seconds,
+            sources: self.phases.sources(),
+            phase_deviation: self.phases.deviation(),
+            training_idle_seconds: self.idle,
+        })
     }
 
     /// Adds seconds alone of a program of this weight.
@@ -224,7 +249,10 @@ mod tests {
     }
 
     fn how(valid: bool) -> SegmentConditions<'static> {
-        SegmentConditions { valid, ..SegmentConditions::default() }
+        SegmentConditions {
+            source: valid.then_some(EstimateSource::OnlyOne),
+            ..SegmentConditions::default()
+        }
     }
 
     fn learnt(segments: &[(u64, u64, bool)]) -> TrackedProgram {

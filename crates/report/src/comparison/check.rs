@@ -194,6 +194,7 @@ fn figures(at: &str, variant: &Compared) -> Result<(), ComparisonFault> {
         ("ratio_to_solo_sum", variant.ratio_to_solo_sum),
         ("mean_turnaround_seconds", variant.mean_turnaround_seconds),
         ("unfairness", variant.unfairness),
+        ("extended_weighted_speedup", variant.extended_weighted_speedup),
         ("responsiveness_longest_gap_seconds", Some(variant.responsiveness_longest_gap_seconds)),
         ("longest_wait_seconds", variant.longest_wait_seconds),
         ("cpu_utilisation", Some(variant.cpu_utilisation)),
@@ -223,6 +224,7 @@ fn samples(at: &str, samples: &RoundFigures, rounds: usize) -> Result<(), Compar
         ("solo_sum_seconds", samples.solo_sum_seconds.clone()),
         ("mean_turnaround_seconds", samples.mean_turnaround_seconds.clone()),
         ("unfairness", samples.unfairness.clone()),
+        ("extended_weighted_speedup", samples.extended_weighted_speedup.clone()),
         ("responsiveness_longest_gap_seconds", all(&samples.responsiveness_longest_gap_seconds)),
         ("longest_wait_seconds", all(&samples.longest_wait_seconds)),
         ("cpu_utilisation", all(&samples.cpu_utilisation)),
@@ -231,7 +233,8 @@ fn samples(at: &str, samples: &RoundFigures, rounds: usize) -> Result<(), Compar
     for (name, list) in lists {
         let field = format!("{at}.{name}");
         // Older documents lack it.
-        let is_old = name == "longest_wait_seconds" && list.is_empty();
+        let is_new = ["longest_wait_seconds", "extended_weighted_speedup"].contains(&name);
+        let is_old = is_new && list.is_empty();
         if list.len() != rounds && !is_old {
             return fault(
                 &field,

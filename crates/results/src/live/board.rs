@@ -87,7 +87,10 @@ impl Board {
                     let before = self.forwards[slot].unwrap_or_default();
                     self.forwards[slot] = Some(before.trained(idle, length));
                 }
-                Output::Backfilled | Output::Recalled | Output::TrialEnded(_) => {}
+                Output::Backfilled
+                | Output::Estimated(_)
+                | Output::Recalled
+                | Output::TrialEnded(_) => {}
             }
         }
     }

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::iter::zip;
 
-use cosched_core::engine::outcome::{Completion, Ended, Outcome, ProgramOutcome, Samples};
+use cosched_core::engine::outcome::{Completion, Cost, Ended, Outcome, ProgramOutcome, Samples};
 use cosched_core::waits::Waits;
 use cosched_core::{Exit, Molding, Nanos, Usage};
 
 use super::{
     AfterResult, Backends, BarrierResult, CompletionResult, DecisionResult, DeviationResult,
-    Instead, MachineDescription, NotStartedResult, Own, ProgramResult, Quantiles, RunResult,
-    SCHEMA, Simulation, Terms, TimelineEntry,
+    EstimatesResult, Instead, MachineDescription, NotStartedResult, Own, PolicyCost, ProgramResult,
+    Quantiles, RunResult, SCHEMA, Simulation, Terms, TimelineEntry,
 };
 use crate::metrics::{Metrics, ProgramTimes, quantile};
 
@@ -57,6 +57,8 @@ pub struct ProgramContext {
     /// The time that *one* run of it takes alone, with all threads that it requests and the same
     /// placement.
     pub solo: Option<Nanos>,
+    /// CPU time of that run, of all threads.
+    pub solo_cpu: Option<Nanos>,
     /// The programs that have to end before it comes.
     pub after: Vec<AfterResult>,
     /// Its other terms for the policy.
@@ -129,6 +131,11 @@ impl RunResult {
                 switches: outcome.switches.count() as usize,
                 wake_lateness: quantiles(&outcome.wake_lateness),
                 switch_gap: quantiles(&outcome.switch_gaps),
+                policy_cost: (outcome.cost != Cost::default()).then(|| PolicyCost {
+                    reading_seconds: seconds(outcome.cost.reading),
+                    deciding_seconds: seconds(outcome.cost.deciding),
+                    code_samples: outcome.cost.code_samples,
+                }),
             },
         };
         result.reject_impossible_solos();
@@ -150,6 +157,12 @@ fn times(outcome: &ProgramOutcome, context: &ProgramContext) -> ProgramTimes {
     let succeeded = outcome.earlier.failed.is_none()
         && counted(outcome).all(|completion| completion.exit == Exit::Code(0));
     let cpu = |usage: &Usage| usage.user_seconds + usage.system_seconds;
+    // Earlier runs that are not kept one by one are summed up, with those after the end.
+    let is_kept = outcome.earlier.counted == outcome.completions.dropped();
+    let of_work = || {
+        let runs = counted(outcome).map(|completion| completion.usage);
+        runs.fold(outcome.earlier.usage, |sum, usage| sum.and(&usage))
+    };
     let all = |run: Nanos| run * (outcome.earlier.counted + counted(outcome).count() as u64);
     ProgramTimes {
         turnaround: done.map(|done| done.since(outcome.arrived)),
@@ -158,6 +171,9 @@ fn times(outcome: &ProgramOutcome, context: &ProgramContext) -> ProgramTimes {
         frozen: outcome.frozen,
         solo: context.solo.filter(|_| succeeded).map(all),
         molded_solo: context.molded.filter(|_| succeeded).map(|molded| all(molded.solo)),
+        solo_cpu_seconds: context.solo_cpu.filter(|_| succeeded).map(|one| all(one).as_secs_f64()),
+        work_cpu_seconds: done.filter(|_| succeeded && is_kept).map(|_| cpu(&of_work())),
+        estimates: outcome.estimates,
         cpu_seconds: cpu(&complete) + cpu(&outcome.unfinished),
     }
 }
@@ -192,6 +208,7 @@ fn program(
         waiting_seconds: seconds(times.waiting),
         filler_seconds: seconds(outcome.filled),
         solo_seconds: times.turnaround.and(times.solo).map(seconds),
+        solo_cpu_seconds: times.turnaround.and(times.solo_cpu_seconds).map(to_microseconds),
         rejected_solo_seconds: None,
         interference_seconds: times.interference_seconds().map(to_microseconds),
         slowdown: times.slowdown(),
@@ -223,6 +240,7 @@ fn program(
         environment: context.environment.clone(),
         barrier: context.barrier.clone(),
         instead_of_progress: context.instead_of_progress.filter(|_| outcome.started.is_some()),
+        estimates: EstimatesResult::of(times),
     }
 }
 

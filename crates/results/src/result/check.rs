@@ -98,6 +98,7 @@ fn program(at: &str, program: &ProgramResult) -> Result<(), Fault> {
         ("waiting_seconds", Some(program.waiting_seconds)),
         ("filler_seconds", Some(program.filler_seconds)),
         ("solo_seconds", program.solo_seconds),
+        ("solo_cpu_seconds", program.solo_cpu_seconds),
         ("rejected_solo_seconds", program.rejected_solo_seconds),
         ("molded_solo_seconds", program.molded_solo_seconds),
         ("detached_seconds", program.detached_seconds),

@@ -42,7 +42,10 @@ impl ProgramResult {
         let Some(solo) = self.alone_as_started_seconds() else { return };
         self.rejected_solo_seconds = Some(solo);
         (self.solo_seconds, self.molded_solo_seconds) = (None, None);
-        (self.interference_seconds, self.slowdown) = (None, None);
+        (self.interference_seconds, self.slowdown, self.solo_cpu_seconds) = (None, None, None);
+        if let Some(estimates) = &mut self.estimates {
+            (estimates.accuracy, estimates.accuracy_without) = (None, None);
+        }
     }
 }
 
@@ -65,7 +68,7 @@ impl RunResult {
         if self.programs.iter().any(|program| program.rejected_solo_seconds.is_some()) {
             let metrics = &mut self.metrics;
             (metrics.fairness_stddev, metrics.unfairness) = (None, None);
-            metrics.weighted_speedup = None;
+            (metrics.weighted_speedup, metrics.extended_weighted_speedup) = (None, None);
         }
     }
 }

@@ -26,8 +26,7 @@ fn completion(at: Nanos, exit: Exit) -> Completion {
     Completion { at, exit, usage }
 }
 
-/// One program that arrived at 1 s, ran from 2 s on CPUs 0 and 1, was frozen from 3 s to 5 s, and
-/// ended at 6 s.
+/// A program: it came at 1 s, ran from 2 s on CPUs 0 and 1, was frozen from 3 s, ended at 6 s.
 pub(super) fn outcome() -> Outcome {
     let (seconds, cpus) = (Nanos::from_secs, Some(CpuSet::first(2)));
     let program = ProgramOutcome {
@@ -66,6 +65,7 @@ pub(super) fn outcome() -> Outcome {
         .into(),
         wake_lateness: vec![Nanos::from_micros(50), Nanos::from_micros(150)].into(),
         switches: vec![Nanos::from_millis(100)].into(),
+        cost: Default::default(),
         switch_gaps: vec![Nanos::from_millis(1)].into(),
     }
 }
@@ -89,6 +89,7 @@ pub(super) fn context() -> Context {
             threads: 2,
             molded: None,
             solo: Some(Nanos::from_millis(1500)),
+            solo_cpu: None,
             after: Vec::new(),
             terms: Some(Terms {
                 weight: 2.0,

@@ -123,6 +123,7 @@ impl Session {
                 threads: threads[slot],
                 molded: profile.molded,
                 solo: profile.solo,
+                solo_cpu: profile.solo_cpu,
                 after: spec.after.iter().map(after).collect(),
                 terms: Some(Terms {
                     weight: spec.weight,

@@ -3,9 +3,11 @@
 use std::cell::RefCell;
 
 use super::*;
-use crate::ThreadRule;
+use crate::estimates::Estimates;
 use crate::id::ThreadId;
+use crate::output::Output;
 use crate::program::{MaskOwner, Thread};
+use crate::{IpBin, ThreadRule};
 
 fn run_all(world: &World<'_>, plan: &mut Plan) {
     world.programs.iter().for_each(|program| plan.run(program.id, Settings::default()));
@@ -67,6 +69,40 @@ fn the_policy_learns_when_a_stopped_program_goes_on() {
     });
     run(fake, policy, setup(vec![ProgramSetup::new(1), ProgramSetup::new(1)]));
     assert_eq!(*continued_at.borrow(), Some(MS(330)));
+}
+
+/// What the policy said last of each program stays, after its end too.
+#[test]
+fn the_latest_estimates_stay_in_the_outcome() {
+    let of = |cpu_seconds| Estimates { cpu_seconds, ..Estimates::default() };
+    let policy = Scripted(move |causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
+        run_all(world, plan);
+        let seconds = if causes.contains(&Cause::Arrived(p(0))) { 1.0 } else { 2.0 };
+        world.programs.iter().for_each(|program| {
+            plan.output(program.id, Output::Estimated(of(seconds)));
+        });
+    });
+    let fake = Fake::new([MS(100), MS(300)]);
+    let (_, outcome) = run(fake, policy, setup(vec![ProgramSetup::new(1), ProgramSetup::new(1)]));
+    assert_eq!(outcome.programs[1].estimates, Some(of(2.0)));
+    assert!(outcome.programs[0].estimates.is_some());
+}
+
+/// Two reads of the first program, with three samples of its code each. The other one was not
+/// read, and what it had is of an earlier read.
+#[test]
+fn samples_of_code_are_counted_when_they_are_read() {
+    let mut fake = Fake::new([MS(250), MS(250)]);
+    fake.ips = [0, 1].map(|slot| IpBin { program: p(slot), block: 7, count: 3 }).into();
+    let policy = Scripted(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
+        run_all(world, plan);
+        if causes.contains(&Cause::Arrived(p(0))) {
+            let measure = Measure::InstructionPointers;
+            plan.observe.push(Observe { program: Some(p(0)), measure, period: MS(100) });
+        }
+    });
+    let (_, outcome) = run(fake, policy, setup(vec![ProgramSetup::new(1), ProgramSetup::new(1)]));
+    assert_eq!(outcome.cost.code_samples, 6);
 }
 
 #[test]

@@ -1,0 +1,145 @@
+//! What `fair-progress` has estimated of a program's speed alone, and where that came from.
+//!
+//! *Source.* The FPS paper: accuracy, equations 7 to 9, and phases, equation 10, of section 7.2;
+//! sources, section 7.3 and figure 9. Cycles are CPU seconds here, as at a constant clock.
+
+use serde::{Deserialize, Serialize};
+
+/// Why the speed of a segment counts as its speed alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EstimateSource {
+    /// By chance: the program itself had little traffic (criterion 1).
+    OwnLow,
+    /// By chance: all programs together had little (criterion 2).
+    SystemLow,
+    /// By chance: it was the only one with much (criterion 3).
+    OnlyOne,
+    /// It was trained because this phase was expected.
+    Predicted,
+    /// It was trained for several quanta in sequence.
+    Sequential,
+}
+
+/// How many of a program's quanta have their speed alone from which source. A quantum that
+/// suffered has that of the first quantum of its phase that did not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EstimateSources {
+    /// Criterion 1: it had little traffic itself.
+    pub own_low: u32,
+    /// Criterion 2: all programs together had little.
+    pub system_low: u32,
+    /// Criterion 3: it was the only one with much.
+    pub only_one: u32,
+    /// Training of an expected phase.
+    pub predicted: u32,
+    /// Training in sequence.
+    pub sequential: u32,
+    /// The co-runners that disturb the phase least, where it was never undisturbed.
+    pub co_runners: u32,
+    /// None: the mean of quanta that suffered, or the quantum's own speed.
+    pub none: u32,
+}
+
+impl EstimateSources {
+    /// Adds quanta with this source.
+    pub fn add(&mut self, source: EstimateSource, quanta: u32) {
+        *match source {
+            EstimateSource::OwnLow => &mut self.own_low,
+            EstimateSource::SystemLow => &mut self.system_low,
+            EstimateSource::OnlyOne => &mut self.only_one,
+            EstimateSource::Predicted => &mut self.predicted,
+            EstimateSource::Sequential => &mut self.sequential,
+        } += quanta;
+    }
+
+    /// The quanta of both.
+    pub fn and(self, other: EstimateSources) -> EstimateSources {
+        EstimateSources {
+            own_low: self.own_low + other.own_low,
+            system_low: self.system_low + other.system_low,
+            only_one: self.only_one + other.only_one,
+            predicted: self.predicted + other.predicted,
+            sequential: self.sequential + other.sequential,
+            co_runners: self.co_runners + other.co_runners,
+            none: self.none + other.none,
+        }
+    }
+}
+
+/// What is estimated of a program, over all its quanta so far in which its work was measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Estimates {
+    /// CPU seconds that it used in these quanta.
+    pub cpu_seconds: f64,
+    /// CPU seconds that this work would have taken alone: the sum of work / speed alone.
+    pub solo_cpu_seconds: f64,
+    /// Where the speeds alone are from.
+    pub sources: EstimateSources,
+    /// How much quanta of one phase differ: see [`weighted_deviation`]. `None` where no phase has
+    /// two quanta with a known speed alone.
+    pub phase_deviation: Option<f64>,
+    /// CPU seconds that were left idle for its training.
+    pub training_idle_seconds: f64,
+}
+
+/// The speeds alone of the quanta of a phase: how many, their sum and the sum of their squares.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PhaseSpeeds {
+    count: u32,
+    sum: f64,
+    squares: f64,
+}
+
+impl PhaseSpeeds {
+    /// Adds the speed of a quantum.
+    pub fn add(&mut self, speed: f64) {
+        self.count += 1;
+        self.sum += speed;
+        self.squares += speed * speed;
+    }
+
+    /// Standard deviation (of the population) / mean; zero where the mean is.
+    fn relative_deviation(&self) -> f64 {
+        let mean = self.sum / f64::from(self.count.max(1));
+        let variance = self.squares / f64::from(self.count.max(1)) - mean * mean;
+        if mean > 0.0 { variance.max(0.0).sqrt() / mean } else { 0.0 }
+    }
+}
+
+/// How much the speeds alone of quanta of one phase differ, over all phases:
+/// WRSD = sum of w(p) RSD(p), where w(p) is the phase's part of all quanta (the FPS paper, eq. 10).
+/// Phases with a single quantum deviate by nothing. `None` where no phase has more.
+pub fn weighted_deviation(phases: impl Iterator<Item = PhaseSpeeds> + Clone) -> Option<f64> {
+    let all: u32 = phases.clone().map(|phase| phase.count).sum();
+    let weighted = |phase: PhaseSpeeds| phase.relative_deviation() * f64::from(phase.count);
+    let sum: f64 = phases.clone().map(weighted).sum();
+    phases.clone().any(|phase| phase.count > 1).then(|| sum / f64::from(all))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn phase(speeds: &[f64]) -> PhaseSpeeds {
+        let mut phase = PhaseSpeeds::default();
+        speeds.iter().for_each(|speed| phase.add(*speed));
+        phase
+    }
+
+    /// A phase of two quanta with a mean of 2 and a deviation of 1 (50 %), and one of six quanta
+    /// without any: (2 x 0.5 + 6 x 0) / 8.
+    #[test]
+    fn phases_weigh_by_their_quanta() {
+        let phases = [phase(&[1.0, 3.0]), phase(&[4.0; 6])];
+        assert_eq!(weighted_deviation(phases.into_iter()), Some(0.125));
+    }
+
+    #[test]
+    fn quanta_that_are_all_of_their_own_phase_say_nothing() {
+        let phases = [phase(&[1.0]), phase(&[3.0])];
+        assert_eq!(weighted_deviation(phases.into_iter()), None);
+        assert_eq!(weighted_deviation(std::iter::empty()), None);
+        let phases = [phase(&[1.0]), phase(&[1.0, 3.0])];
+        assert!((weighted_deviation(phases.into_iter()).unwrap() - 1.0 / 3.0).abs() < 1e-12);
+    }
+}
