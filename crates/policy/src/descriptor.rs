@@ -164,6 +164,8 @@ pub enum Need {
     Slowdowns,
     /// Several groups of CPUs.
     Sockets,
+    /// The right to lower nice values again that were raised.
+    Nice,
 }
 
 /// Lists groups of options, in the order of the help: what the policies do that take them, and the

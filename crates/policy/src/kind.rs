@@ -29,6 +29,7 @@ macro_rules! policies {
             Linux: unmanaged::LINUX,
             LinuxGroups: unmanaged::LINUX_GROUPS,
             Fcfs: fcfs::FCFS,
+            LinuxWeights: unmanaged::LINUX_WEIGHTS,
             Gang: gang::GANG,
             Greedy: greedy::GREEDY,
             Cgreedy: cgreedy::CGREEDY,

@@ -6,7 +6,7 @@
 //!
 //! | policy | programs that run together | file |
 //! |---|---|---|
-//! | `linux`, `linux-groups` | all, scheduled by the kernel | `unmanaged.rs` |
+//! | `linux`, `linux-groups`, `linux-weights` | all, scheduled by the kernel | `unmanaged.rs` |
 //! | `fcfs` | one program until it ends | `gangs/fcfs.rs` |
 //! | `gang` | one program per quantum | `gangs/gang.rs` |
 //! | `greedy` | as many threads per quantum as fit | `gangs/greedy.rs` |

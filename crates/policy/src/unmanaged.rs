@@ -1,18 +1,19 @@
-//! `linux` and `linux-groups`: everything at once, and the kernel decides.
+//! `linux`, `linux-groups` and `linux-weights`: everything at once, and the kernel decides.
 //!
 //! These are the baselines. Every program starts when it arrives and runs with its original
 //! settings; nothing is frozen and no program is bound to CPUs. Both are measured through the same
 //! code as the policies, so that a difference between them is one of policy.
 //!
-//! There are two, because Linux divides CPU time in two ways. Without groups it divides by
+//! There are several, because Linux divides CPU time in two ways. Without groups it divides by
 //! *thread*: a program with four threads gets four times as much as one with a single thread. With
 //! a CPU cgroup per program, as systemd services and desktop sessions have, it divides by *program*
-//! first.
+//! first. Weights of programs mean nothing to either. `linux-weights` gives them to the kernel as
+//! nice values: the *OS with weights* of the FPS paper, section 7.6.
 
 use cosched_core::{Cause, Plan, Policy, Program, Settings, World};
 
 use crate::common::reasons::SharedReason;
-use crate::descriptor::Descriptor;
+use crate::descriptor::{Descriptor, Need};
 
 /// Everything at once, in one session and one CPU group.
 pub(crate) const LINUX: Descriptor = Descriptor {
@@ -36,29 +37,69 @@ pub(crate) const LINUX_GROUPS: Descriptor = Descriptor {
     )
 };
 
+/// Everything at once, with nice values by weight.
+pub(crate) const LINUX_WEIGHTS: Descriptor = Descriptor {
+    weights: true,
+    needs: &[Need::Nice],
+    ..Descriptor::without_gangs(
+        "linux-weights",
+        "start everything at once and give the kernel the programs' weights as nice values",
+        |_| Ok(Box::new(Unmanaged::by_weight())),
+    )
+};
+
+/// The kernel's weight of a thread grows by this with each nice value (`sched_prio_to_weight`).
+const STEP: f64 = 1.25;
+/// The highest nice value.
+const NICEST: f64 = 19.0;
+
 #[derive(Debug)]
 pub(crate) struct Unmanaged {
     settings: Settings,
+    by_weight: bool,
 }
 
 impl Unmanaged {
     /// Programs in one group, sharing by thread.
     pub(crate) fn together() -> Unmanaged {
-        Unmanaged { settings: Settings::default() }
+        Unmanaged { settings: Settings::default(), by_weight: false }
+    }
+
+    /// Programs in one group, sharing by thread and weight.
+    pub(crate) fn by_weight() -> Unmanaged {
+        Unmanaged { settings: Settings::default(), by_weight: true }
     }
 
     /// Programs in a CPU cgroup each, sharing by program.
     pub(crate) fn in_groups() -> Unmanaged {
-        Unmanaged { settings: Settings { cpu_group: Some(true), ..Settings::default() } }
+        Unmanaged {
+            settings: Settings { cpu_group: Some(true), ..Settings::default() },
+            by_weight: false,
+        }
     }
+}
+
+/// The nice value of a program of this weight, where the heaviest one has this weight. The heaviest
+/// one keeps its nice value: to lower any takes a right that users lack.
+fn nice(weight: f64, heaviest: f64) -> i8 {
+    let steps = (heaviest / weight).ln() / STEP.ln();
+    steps.round().clamp(0.0, NICEST) as i8
 }
 
 impl Policy for Unmanaged {
     fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
         let has_come = |program: &&Program| causes.contains(&Cause::Arrived(program.id));
-        for program in world.programs.iter().filter(has_come) {
-            plan.run(program.id, self.settings);
-            plan.because(Some(program.id), SharedReason::LeftToKernel);
+        let heaviest = world.programs.iter().map(|program| program.weight).fold(0.0, f64::max);
+        // A newcomer may be heavier than all others, and the heaviest one may have ended.
+        let is_other = |cause: &Cause| matches!(cause, Cause::Arrived(_) | Cause::Exited(..));
+        let all = self.by_weight && causes.iter().any(is_other);
+        for program in world.programs.iter().filter(|program| all || has_come(program)) {
+            let nice = Some(nice(program.weight, heaviest));
+            let nice = nice.filter(|nice| self.by_weight && *nice > 0);
+            plan.run(program.id, Settings { nice, ..self.settings });
+            if has_come(&program) {
+                plan.because(Some(program.id), SharedReason::LeftToKernel);
+            }
         }
     }
 }
@@ -82,6 +123,28 @@ mod tests {
         lab.exit(0);
         assert!(lab.plan.programs.is_empty());
         assert_eq!(lab.next_wake(), None);
+    }
+
+    /// Figure 11 of the paper: weights of 1, 1, 2 and 4. The kernel's weight for nice value 0 is
+    /// 1024, for 3 it is 526, and for 6 it is 272.
+    #[test]
+    fn weights_become_nice_values() {
+        let of = |lab: &Lab<Unmanaged>| -> Vec<Option<i8>> {
+            let nice = |(_, directive): &(_, Directive)| match directive {
+                Directive::Run(settings) => settings.nice,
+                other => panic!("{other:?}"),
+            };
+            lab.plan.programs.iter().map(nice).collect()
+        };
+        let weighing = |slot, weight| Program { weight, ..program(slot, 1) };
+        let programs = [1.0, 1.0, 2.0].into_iter().zip(0..).map(|(w, slot)| weighing(slot, w));
+        let mut lab = Lab::new(Unmanaged::by_weight(), 4, programs.collect());
+        assert_eq!(of(&lab), [Some(3), Some(3), None]);
+        lab.arrive(weighing(3, 4.0));
+        assert_eq!(of(&lab), [Some(6), Some(6), Some(3), None]);
+        lab.exit(3);
+        assert_eq!(of(&lab), [Some(3), Some(3), None]);
+        assert_eq!([nice(0.01, 100.0), nice(5.0, 5.0), nice(0.9, 1.0)], [19, 0, 0]);
     }
 
     #[test]

@@ -78,6 +78,27 @@ fn times(kind: Kind, fair: FairOptions, models: &[Model]) -> Vec<f64> {
     programs.iter().map(|program| program.done.unwrap().as_secs_f64()).collect()
 }
 
+/// The paper's *OS with weights*. Weights of 4 and 1 are nice values of 0 and 6, for which the
+/// kernel has weights of 1024 and 272: the heavy program has 1024 of 1296 parts of the CPU.
+#[test]
+fn the_kernel_shares_a_cpu_by_weights_as_nice_values() {
+    let model = || phases(&[(1e9, Mix::computing(1.0))]);
+    let setup = Setup {
+        cpus: ideal("core:1").topology.all(),
+        topology: ideal("core:1").topology,
+        programs: [4.0, 1.0].map(|weight| ProgramSetup { weight, ..ProgramSetup::new(1) }).into(),
+        limits: Limits::default(),
+    };
+    let jobs = (0..2).map(|_| SimulatedJob { model: model(), weight: 1.0 }).collect();
+    let policy = Kind::LinuxWeights.build(&Options::default()).unwrap_or_else(|_| panic!());
+    let sim = Sim::new(ideal("core:1"), Kernel::EEVDF, jobs, FREE, 1);
+    let (_, outcome) = Engine::new(sim, policy, setup).run(&mut ());
+    let ends: Vec<f64> =
+        outcome.unwrap().programs.iter().map(|one| one.done.unwrap().as_secs_f64()).collect();
+    assert!((ends[0] - 1296.0 / 1024.0).abs() < 0.01, "{ends:?}");
+    assert!((ends[1] - 2.0).abs() < 0.001, "{ends:?}");
+}
+
 /// Streaming and computing programs suffer more alike than under the kernel.
 #[test]
 fn streaming_and_computing_suffer_alike() {

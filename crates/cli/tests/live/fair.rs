@@ -2,8 +2,9 @@
 
 use std::process::Command;
 
-use cosched_core::Why;
+use cosched_core::{Aspect, Why};
 use cosched_linux::observe::counters::{self, Events};
+use cosched_linux::observe::pointers::SampleClock;
 use cosched_policy::reasons::FairReason;
 use cosched_results::result::Instead;
 
@@ -46,6 +47,52 @@ fn a_program_without_known_progress_is_refused_at_the_start() {
     let options = "--policy fair-progress --peak-bandwidth 50";
     place.run(&tables, options).ended().with(2).saying(&said);
     assert!(!place.path("started").exists());
+}
+
+/// The paper's *OS with weights*: nice values of 0 and 6 for weights of 4 and 1. `nice` prints its
+/// own. A user without the right to lower them again gets none, and is told.
+#[test]
+fn weights_are_nice_values_where_they_can_be_taken_back() {
+    let place = Place::new();
+    // As soon as the heavy one has ended, the other one is the heaviest.
+    let waits = "until [ -e light.txt ]; do sleep 0.05; done";
+    let heavy = program("heavy", "weight = 4", &format!("nice > heavy.txt; {waits}"));
+    let light = program("light", "weight = 1", "sleep 0.5; nice > found; mv found light.txt");
+    let ended = place.run(&[heavy, light], "--policy linux-weights").ended();
+    let result = ended.with(0).result();
+    let [heavy, light] =
+        ["heavy.txt", "light.txt"].map(|file| place.read(file).trim().parse::<i32>().unwrap());
+    let refused = result.deviations.iter().any(|deviation| deviation.what == Aspect::Nice);
+    assert_eq!(light - heavy, if refused { 0 } else { 6 }, "{:?}", result.deviations);
+    assert!(!refused || !rustix::process::geteuid().is_root());
+}
+
+/// Without training, no speed alone is from training. The result says what the policy cost.
+#[test]
+fn sources_of_estimates_and_the_cost_are_in_the_result() {
+    let place = Place::new();
+    if !compile(&place) {
+        return skip("there is no C compiler");
+    }
+    let ticks = |name: &str| program(name, "progress = true", "./ticks");
+    let tables = ["a", "b", "c"].map(ticks);
+    let options = "--policy fair-progress --quantum 20ms --training-limit 0";
+    let result = place.run(&tables, options).ended().with(0).result();
+    let estimates: Vec<_> = result.programs.iter().filter_map(|of| of.estimates).collect();
+    assert_eq!(estimates.len(), 3, "{:?}", result.programs);
+    for of in &estimates {
+        let sources = of.sources;
+        let all = sources.own_low + sources.only_one + sources.none + sources.co_runners;
+        let all = all + sources.predicted + sources.sequential + sources.system_low;
+        assert!(all > 0 && of.cpu_seconds > 0.0 && of.solo_cpu_seconds > 0.0, "{of:?}");
+        assert_eq!((sources.predicted, sources.sequential), (0, 0), "{of:?}");
+        assert_eq!(of.training_idle_seconds, 0.0);
+    }
+    let cost = result.own.policy_cost.unwrap();
+    assert!(cost.reading_seconds > 0.0 && cost.deciding_seconds > 0.0, "{cost:?}");
+    if SampleClock::here().is_some() {
+        assert!(cost.code_samples > 0, "{cost:?}");
+    }
 }
 
 #[test]

@@ -9,10 +9,11 @@ use cosched_linux::kernel::procfs::Proc;
 
 use super::support::{Backend, Place, STAMPS, blocks, eventually, program, skip};
 
-const POLICIES: [&str; 14] = [
+const POLICIES: [&str; 15] = [
     "linux",
     "linux-groups",
     "fcfs",
+    "linux-weights",
     "gang",
     "greedy",
     "cgreedy",
@@ -109,7 +110,8 @@ fn every_policy_on(backend: Backend) {
     }
     for policy in POLICIES {
         let place = Place::new();
-        let freezes = !["linux", "linux-groups", "fcfs", "balance"].contains(&policy);
+        let freezes =
+            !["linux", "linux-groups", "linux-weights", "fcfs", "balance"].contains(&policy);
         // This one reads every program between two quanta, which takes longer than 10 ms where
         // machines are emulated.
         let quantum = if policy == "fair-progress" { "100ms" } else { "10ms" };

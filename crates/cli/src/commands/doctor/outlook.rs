@@ -131,6 +131,13 @@ impl Findings<'_> {
             Need::Slowdowns => self.uses("slowdowns from a table of this machine"),
             // Whether there are several is said where the policy is chosen.
             Need::Sockets => {}
+            Need::Nice => {
+                self.uses("nice values");
+                self.without(
+                    &[Ability::NegativeNice],
+                    "nice priority: programs that weigh less get nice values",
+                );
+            }
         }
     }
 
