@@ -25,7 +25,8 @@
 //! sampled.
 //!
 //! *What a block is.* Not the compiler's basic block, which would take the program's code to find,
-//! but a number of bytes. The fewer blocks, the less two quanta of one phase differ by chance.
+//! but a number of bytes. In small blocks, two quanta of one phase differ by chance, and in large
+//! ones two phases are alike. `bench/blocks.py` measures both.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -99,8 +100,12 @@ pub(crate) trait SampleSource {
 impl SampleSource for SampleClock {
     type Event = File;
 
+    /// A quantum has 600 samples or more by instructions, and 100 by CPU time.
     fn bytes_of_block(&self) -> u64 {
-        512
+        match self {
+            SampleClock::Instructions => 1 << 12,
+            SampleClock::CpuTime => 1 << 14,
+        }
     }
 
     fn ring(&self, cpu: usize, bytes: usize) -> io::Result<Ring> {
