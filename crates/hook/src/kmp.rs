@@ -211,6 +211,6 @@ unsafe extern "C" fn __kmpc_barrier(location: *const c_void, thread: c_int) {
     }
 }
 
-aside!(__kmpc_omp_task_alloc(a b c d e));
-aside!(__kmpc_omp_target_task_alloc(a b c d e f));
-aside!(__kmpc_cancel(a b));
+aside!(stand_aside, __kmpc_omp_task_alloc(a b c d e));
+aside!(stand_aside, __kmpc_omp_target_task_alloc(a b c d e f));
+aside!(leave, __kmpc_cancel(a b));

@@ -8,11 +8,12 @@
 //!
 //! Barriers inside a region replace those of the runtime: all threads of a team pass the same ones,
 //! so the runtime misses nothing. But its barriers also finish *tasks*, and threads that were
-//! *cancelled* do not arrive. As soon as a thread makes a task or cancels, the region's barrier is
-//! shut. A thread that waits at it leaves and goes to the runtime's barrier, and every thread does
-//! so from then on. This is final: no later region gets a barrier. A round was over before it was
-//! shut either for all of its threads or for none (`barrier::protocol`). No thread therefore waits
-//! at one barrier for a thread at the other.
+//! *cancelled* do not arrive. As soon as a thread makes a task, the region's barrier is shut for
+//! that round: every thread of the team goes on to the runtime's barrier, one that waits already,
+//! too. There all meet, the tasks are finished, and the next round is at this library's barrier
+//! again. As soon as a thread cancels, the barrier is closed for the rest of the region. All threads
+//! of a round are told the same (`barrier::protocol`). No thread therefore waits at one barrier for
+//! a thread at the other.
 //!
 //! Regions inside regions are the runtime's. The level, which the runtime counts, tells whether a
 //! thread is in one of them.
@@ -22,16 +23,11 @@ use core::ffi::{c_int, c_void};
 use core::mem::transmute;
 use core::num::NonZeroU64;
 use core::ptr::null;
-use core::sync::atomic::AtomicBool;
-use core::sync::atomic::Ordering::Relaxed;
 use std::thread_local;
 
 use crate::barrier::{Passed, are_ours, pool};
 use crate::link;
 use crate::runtime::Function;
-
-/// Whether the program has made a task, or cancelled something.
-static IS_ASIDE: AtomicBool = AtomicBool::new(false);
 
 static TEAM_SIZE: Function = Function::named("omp_get_num_threads\0");
 static LEVEL: Function = Function::named("omp_get_level\0");
@@ -122,7 +118,7 @@ impl Drop for Team {
 
 impl OwnBarrier {
     fn begin(code: *const c_void) -> Option<OwnBarrier> {
-        if IS_ASIDE.load(Relaxed) || !are_ours() {
+        if !are_ours() {
             return None;
         }
         let (team_size, level) = (TEAM_SIZE.of(code), LEVEL.of(code));
@@ -181,22 +177,27 @@ pub(crate) fn code() -> *const c_void {
     unsafe { standing().team.as_ref() }.map_or(null(), |team| team.code)
 }
 
-/// Barriers are the runtime's from now on.
+/// The threads of this region meet at the runtime's barrier next.
 pub(crate) fn stand_aside() {
-    if !IS_ASIDE.load(Relaxed) {
-        IS_ASIDE.store(true, Relaxed);
-    }
     if let Some(barrier) = standing().barrier {
         pool::shut(barrier.number);
     }
 }
 
-/// An entry of a runtime that makes a task, or cancels. Its first argument lies in the calling
+/// The rest of this region's barriers are the runtime's.
+pub(crate) fn leave() {
+    if let Some(barrier) = standing().barrier {
+        pool::close(barrier.number);
+    }
+}
+
+/// An entry of a runtime that makes a task, or cancels: what that means for the barriers of the
+/// region stands before its name. Its first argument lies in the calling
 /// library. There may be fewer arguments than are passed on: those beyond are the caller's own
 /// stack, and are not used.
 macro_rules! aside {
-    ($name:ident($($argument:ident)*)) => {
-        /// Leaves barriers to the runtime from now on, and calls its entry of this name.
+    ($means:ident, $name:ident($($argument:ident)*)) => {
+        /// Leaves the next barriers to the runtime, and calls its entry of this name.
         ///
         /// # Safety
         /// As the runtime has it for this name: the compiler makes the calls.
@@ -208,7 +209,7 @@ macro_rules! aside {
             static REAL: Function = Function::named(concat!(stringify!($name), "\0"));
             // SAFETY: only a type; it is that of the function around it.
             type Entry = unsafe extern "C" fn(usize, $($argument: usize),*) -> usize;
-            crate::region::stand_aside();
+            crate::region::$means();
             match REAL.of(key as *const c_void) {
                 0 => REAL.is_lost(),
                 // SAFETY: the runtime's own entry, with the arguments that were meant for it.

@@ -273,7 +273,7 @@ fn the_last_thread_may_reinitialise_while_others_leave() {
 }
 
 #[test]
-fn all_threads_of_a_round_pass_or_none_when_it_is_shut() {
+fn all_threads_of_a_round_pass_or_none_when_it_is_closed() {
     const ROUNDS: usize = 3;
     check(|wait_mode| {
         let case = Case::new(wait_mode, true, true);
@@ -281,13 +281,43 @@ fn all_threads_of_a_round_pass_or_none_when_it_is_shut() {
             let slot = Cell::new(0);
             (0..ROUNDS).map(|_| case.pass(3, tid, &slot) == Passed::Shut).collect::<Vec<_>>()
         });
-        case.barrier.shut(&*case.world);
+        case.barrier.close(&*case.world);
         let all = results(threads);
         for round in 0..ROUNDS {
             assert!(all.iter().all(|shut| shut[round] == all[0][round]));
         }
-        assert!(all.iter().all(|shut| shut.is_sorted()), "once shut, it stays so");
+        assert!(all.iter().all(|shut| shut.is_sorted()), "once closed, it stays so");
         case.barrier.renew();
         passes(&case, 2, 1);
+    });
+}
+
+/// A thread that makes a task shuts its round before it arrives. All threads of that round, and of
+/// no other one, go on to the runtime's barrier, where all meet before the next round begins.
+#[test]
+fn a_task_sends_all_threads_of_its_round_to_the_runtimes_barrier() {
+    const ROUNDS: usize = 4;
+    const THREADS: usize = 3;
+    check(|wait_mode| {
+        let case = Case::new(wait_mode, true, true);
+        let runtimes = Arc::new(shuttle::sync::Barrier::new(THREADS));
+        let threads = case.start(THREADS, move |case, tid| {
+            let slot = Cell::new(0);
+            let round = |round: usize| {
+                // The first thread makes a task in the second round, the others in the third.
+                if (tid == 1 && round == 1) || (tid > 1 && round == 2) {
+                    case.barrier.shut(&*case.world);
+                }
+                let is_shut = case.pass(THREADS, tid, &slot) == Passed::Shut;
+                if is_shut {
+                    runtimes.wait();
+                }
+                is_shut
+            };
+            (0..ROUNDS).map(round).collect::<Vec<_>>()
+        });
+        for shut in results(threads) {
+            assert_eq!(shut, [false, true, true, false]);
+        }
     });
 }

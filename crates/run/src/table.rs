@@ -151,6 +151,9 @@ fn details(result: &RunResult, means: bool) -> Vec<String> {
                    here they ran on other CPUs.";
         lines.push(why.to_owned());
     }
+    if result.programs.iter().any(|program| program.in_kernel.is_some()) {
+        lines.push("Threads were scheduled by cosched's scheduler in the kernel.".to_owned());
+    }
     if means {
         lines.push(format!("{}{}.", backends(&result.backends), words::cpu_use(result)));
     }

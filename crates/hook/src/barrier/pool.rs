@@ -107,10 +107,17 @@ pub(crate) fn give_back(number: usize) {
     }
 }
 
-/// Lets every thread pass.
+/// Lets every thread of the present round pass.
 pub(crate) fn shut(number: usize) {
     if let Some(place) = POOL.get(number) {
         place.barrier.shut(&HostKernel(None));
+    }
+}
+
+/// Lets every thread pass from now on.
+pub(crate) fn close(number: usize) {
+    if let Some(place) = POOL.get(number) {
+        place.barrier.close(&HostKernel(None));
     }
 }
 

@@ -5,9 +5,9 @@
 //! - `arrivals` counts the threads that arrive. The number that a thread draws says which *round*
 //!   of the barrier it belongs to and whether it is the last of it, however many threads use the
 //!   barrier.
-//! - `over` says how many rounds are over; a waiter reads nothing else. Its two lowest bits say
-//!   that a thread sleeps, and that the barrier is *shut*. All three change together, so a wake-up
-//!   cannot be lost. A thread that is about to sleep sets the bit in the very word that the last
+//! - `over` says how many rounds are over; a waiter reads nothing else. Its lowest bits say that a
+//!   thread sleeps, and whether the barrier is *shut*. All change together, so a wake-up cannot be
+//!   lost. A thread that is about to sleep sets the bit in the very word that the last
 //!   arriver replaces, and the kernel lets it sleep only on the word as it then is. A single word
 //!   needs no order among several. `tests/model.rs`, which checks interleavings, therefore leaves
 //!   out nothing that processors with weak memory could add. Release and acquire hand on what the
@@ -21,9 +21,11 @@
 //! round is over, a barrier can be destroyed, and its place be used for another. Nothing here is
 //! ever set back, so a late thread finds its own round over.
 //!
-//! A barrier that is *shut* lets every thread pass, now and later, and says that not all have
-//! arrived. A runtime needs that where its own barrier does more than wait. A round is over before
-//! the barrier is shut either for all of its threads or for none.
+//! A barrier that is *shut* lets every thread of the present round pass, and says that not all have
+//! arrived. A runtime needs that where its own barrier does more than wait. The last thread to
+//! arrive ends that round, too, and notes that it was shut, so all of its threads are told the same.
+//! The next round is as any other. A barrier that is *closed* stays shut until it is renewed: some
+//! threads do not arrive any more.
 
 use core::cell::Cell;
 use core::num::NonZeroU64;
@@ -38,10 +40,13 @@ use super::wait_mode::{Laggards, SpinLimits, WaitMode, WaiterAction};
 /// How many threads of a barrier its waiters can see.
 pub(crate) const SLOTS: usize = 64;
 
-/// The bits of the word: threads sleep; no thread may come any more; above them, the round.
+/// The bits of the word: threads sleep; this round is shut; the round before was shut; all further
+/// ones are; above them, the round.
 const SLEEPING: u64 = 1;
 const SHUT: u64 = 2;
-const ROUND_SHIFT: u32 = 2;
+const WAS_SHUT: u64 = 4;
+const CLOSED: u64 = 8;
+const ROUND_SHIFT: u32 = 4;
 
 /// The assumed cost of a wake-up before one was measured. Two threads with 8 us of work that
 /// slept at every barrier had rounds of 37 us (`docs/research/barrier.md`).
@@ -137,7 +142,7 @@ pub(crate) enum Passed {
     Last,
     /// All have arrived.
     All,
-    /// The barrier is shut: not all have arrived here.
+    /// The round was shut: not all may have arrived here.
     Shut,
 }
 
@@ -186,10 +191,11 @@ impl Barrier {
         let over = self.over.0.load(Acquire);
         // A round that was left because the barrier was shut counts as over, so that a late thread
         // finds it over.
-        let round = (over >> ROUND_SHIFT).wrapping_add(u64::from(over & SHUT != 0));
+        let is_shut = over & (SHUT | CLOSED) != 0;
+        let round = (over >> ROUND_SHIFT).wrapping_add(u64::from(is_shut));
         self.first.0.store(round, Relaxed);
         self.arrivals.0.store(0, Relaxed);
-        if over & SHUT != 0 {
+        if is_shut {
             self.over.0.store(round << ROUND_SHIFT, Release);
         }
     }
@@ -199,10 +205,18 @@ impl Barrier {
         self.slots.iter().for_each(|slot| slot.0.store(0, Relaxed));
     }
 
-    /// Lets every thread pass from now on.
+    /// Lets every thread of the present round pass. A thread of it calls this that has not arrived.
     pub(crate) fn shut(&self, by: &impl Waiting) {
-        if self.over.0.load(Relaxed) & SHUT == 0
-            && self.over.0.fetch_or(SHUT, AcqRel) & SLEEPING != 0
+        self.mark(SHUT, by);
+    }
+
+    /// Lets every thread pass from now on.
+    pub(crate) fn close(&self, by: &impl Waiting) {
+        self.mark(CLOSED, by);
+    }
+
+    fn mark(&self, bit: u64, by: &impl Waiting) {
+        if self.over.0.load(Relaxed) & bit == 0 && self.over.0.fetch_or(bit, AcqRel) & SLEEPING != 0
         {
             by.wake(&self.over.0);
         }
@@ -241,15 +255,17 @@ impl Barrier {
     fn end(&self, round: u64, wait_mode: WaitMode, wait: &mut Wait, by: &impl Waiting) -> Passed {
         // Where more threads use the barrier than a round has, the last of this round may come
         // before that of the previous round.
-        if round > 0 && self.wait(round - 1, wait_mode, wait, by) == Passed::Shut {
-            return Passed::Shut;
+        if round > 0 {
+            self.wait(round - 1, wait_mode, wait, by);
         }
-        let next = round.wrapping_add(1) << ROUND_SHIFT;
         loop {
             let over = self.over.0.load(Relaxed);
-            if over & SHUT != 0 {
+            if over & CLOSED != 0 {
                 return Passed::Shut;
             }
+            let was_shut = over & SHUT != 0;
+            let note = if was_shut { WAS_SHUT } else { 0 };
+            let next = round.wrapping_add(1) << ROUND_SHIFT | note;
             if self.over.0.compare_exchange(over, next, AcqRel, Relaxed).is_err() {
                 continue;
             }
@@ -260,7 +276,7 @@ impl Barrier {
             if wait_mode == WaitMode::Tidon {
                 by.tell_arrival(true);
             }
-            return Passed::Last;
+            return if was_shut { Passed::Shut } else { Passed::Last };
         }
     }
 
@@ -268,9 +284,12 @@ impl Barrier {
     #[inline]
     fn outcome(&self, round: u64) -> Option<Passed> {
         let over = self.over.0.load(Acquire);
-        if over >> ROUND_SHIFT > round {
+        let ended = over >> ROUND_SHIFT;
+        if ended == round.wrapping_add(1) && over & WAS_SHUT != 0 {
+            Some(Passed::Shut)
+        } else if ended > round {
             Some(Passed::All)
-        } else if over & SHUT != 0 {
+        } else if over & (SHUT | CLOSED) != 0 {
             Some(Passed::Shut)
         } else {
             None
@@ -384,7 +403,7 @@ impl Barrier {
     /// it was woken at the round's end.
     fn sleep(&self, round: u64, by: &impl Waiting) -> Option<u64> {
         let over = self.over.0.load(Relaxed);
-        if over >> ROUND_SHIFT > round || over & SHUT != 0 {
+        if over >> ROUND_SHIFT > round || over & (SHUT | CLOSED) != 0 {
             return None;
         }
         let marked = over | SLEEPING;

@@ -12,7 +12,7 @@
 use core::ffi::c_void;
 use core::mem::transmute;
 
-use crate::region::{self, aside, stand_aside};
+use crate::region::{self, aside, leave};
 use crate::runtime::{Function, OneFunction};
 
 /// A function of the runtime that names no caller.
@@ -92,8 +92,8 @@ macro_rules! end {
 end!(GOMP_loop_end GOMP_loop_end_nowait);
 end!(GOMP_sections_end GOMP_sections_end_nowait);
 
-/// Cancels, or finds out whether that was done, by the runtime. Barriers are the runtime's from
-/// then on.
+/// Cancels, or finds out whether that was done, by the runtime. The rest of the region's barriers
+/// are the runtime's.
 ///
 /// # Safety
 /// As gcc's runtime has it: the compiler makes the calls.
@@ -103,11 +103,11 @@ unsafe extern "C" fn GOMP_cancel(which: usize, cancels: usize) -> usize {
     static REAL: Unkeyed = Unkeyed::named("GOMP_cancel\0");
     // SAFETY: only a type; a number and a truth value each take a register as wide as these.
     type Entry = unsafe extern "C" fn(usize, usize) -> usize;
-    stand_aside();
+    leave();
     // SAFETY: the runtime's own entry, with the arguments that were meant for it.
     unsafe { transmute::<usize, Entry>(REAL.real())(which, cancels) }
 }
 
-aside!(GOMP_task(a b c d e f g h i));
-aside!(GOMP_taskloop(a b c d e f g h i j));
-aside!(GOMP_taskloop_ull(a b c d e f g h i j));
+aside!(stand_aside, GOMP_task(a b c d e f g h i));
+aside!(stand_aside, GOMP_taskloop(a b c d e f g h i j));
+aside!(stand_aside, GOMP_taskloop_ull(a b c d e f g h i j));

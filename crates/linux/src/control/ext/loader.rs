@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, recvmsg};
@@ -112,6 +112,7 @@ pub(super) fn load(executable: &Path) -> Result<Loaded, ExtError> {
         // What hits cosched's whole group (Ctrl-C) is no reason to end: cosched ends it.
         .process_group(0)
         .stdin(OwnedFd::from(theirs))
+        .stdout(Stdio::null())
         .spawn()
         .map_err(failed)?;
     match receive(&channel) {
