@@ -15,10 +15,6 @@ struct scx_init_task_args {
 	bool fork;
 } KERNEL;
 
-struct scx_exit_task_args {
-	bool cancelled;
-} KERNEL;
-
 struct scx_cpu_release_args;
 
 enum scx_exit_kind {
@@ -49,6 +45,8 @@ struct sched_ext_ops {
 	void (*stopping)(struct task_struct *task, bool runnable);
 	bool (*yield)(struct task_struct *from, struct task_struct *to);
 	__s32 (*init_task)(struct task_struct *task, struct scx_init_task_args *args);
+	void (*cpu_online)(__s32 cpu);
+	void (*cpu_offline)(__s32 cpu);
 	void (*cpu_release)(__s32 cpu, struct scx_cpu_release_args *args);
 	__s32 (*init)(void);
 	void (*exit)(struct scx_exit_info *info);
@@ -59,6 +57,7 @@ struct sched_ext_ops {
 
 #define SCX_OPS_ENQ_LAST 2ULL
 #define SCX_OPS_SWITCH_PARTIAL 8ULL
+#define E2BIG 7
 #define SCX_DSQ_LOCAL 0x8000000000000002ULL
 #define SCX_SLICE_INF (~0ULL)
 #define SCX_KICK_IDLE 1
@@ -83,8 +82,6 @@ extern bool bpf_cpumask_test_cpu(__u32 cpu, const struct cpumask *mask) SYMBOL;
 extern int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, __u64 queue, __u64 flags) SYMBOL;
 extern struct task_struct *bpf_iter_scx_dsq_next(struct bpf_iter_scx_dsq *it) SYMBOL;
 extern void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it) SYMBOL;
-extern void bpf_rcu_read_lock(void) SYMBOL;
-extern void bpf_rcu_read_unlock(void) SYMBOL;
 
 /* As 6.13 and later name them, and as 6.12 does. */
 extern void scx_bpf_dsq_insert(struct task_struct *task, __u64 queue, __u64 slice, __u64 flags) SYMBOL;

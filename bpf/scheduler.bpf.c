@@ -11,9 +11,13 @@
 // keep a CPU for ever. It must be queued and of the same program.
 //
 // Which program is next: the one that has used least by weight, as in fair queueing. A program that has waited does not get
-// that time back, as it could shut out the others for as long. A program that *fills* comes only after all others, but at
-// least once in STARVING. User space says how long that holds (turns_until), and says so again and again: where it is stuck,
-// all programs are soon equal. Within a program, threads take turns in the order in which they came.
+// that time back, as it could shut out the others for as long. A program that *fills* comes only after all others. User
+// space says how long that holds (turns_until), and says so again and again: where it is stuck, all programs are soon equal.
+// Within a program, threads take turns in the order in which they came.
+//
+// No thread waits for long: the kernel would end the scheduler (timeout_ms). A program with n queued threads gets a CPU at
+// least every STARVING / n. A CPU that has had one program for SAME tries the others first, which may have threads that are
+// bound to it. Slices are the shorter the more threads and programs share the CPUs.
 //
 // Slices end on time by a timer for each CPU. The kernel itself looks only at its ticks, which are 1 to 10 ms apart.
 //
@@ -31,7 +35,9 @@
 
 #include "scheduler.h"
 
-#define STARVING 1000000000ULL
+#define STARVING 5000000000ULL
+#define SAME 50000000ULL
+#define ROUND 2000000000ULL /* in which all threads of all programs are to have a slice */
 #define MOST_SIBLINGS 4096 /* so many queued threads are looked at for a named one */
 #define LEVELS 8
 
@@ -70,6 +76,7 @@ struct cpu {
 	struct bpf_timer timer;
 	__u64 has_timer;
 	__u64 since;    /* when its thread came, or its time was last charged; 0: none is on it */
+	__u64 same;     /* since when it has had threads of one program only */
 	__u64 slice;    /* that its thread had then */
 	__u32 program;
 	__u32 level;    /* of the PID namespace in which its thread named another */
@@ -77,6 +84,8 @@ struct cpu {
 	__u32 any;      /* or any laggard */
 	__u64 left;     /* of the slice, for that thread */
 	__u32 handed;   /* kernel's number of the thread that was put next */
+	__u32 process;  /* kernel's number of the process of the thread that named another */
+	__u32 kicked;   /* its thread is to make room */
 	__u32 unused;
 };
 
@@ -123,14 +132,51 @@ static __u32 program_of(struct task_struct *task)
 	return own && own->program < PROGRAMS ? own->program : 0;
 }
 
+// The storage of the first thread goes with it, such as when another thread executes a program.
+static void keep_membership(struct task_struct *task, __u32 program)
+{
+	struct membership *own;
+
+	if (!program || bpf_task_storage_get(&members, task, 0, 0))
+		return;
+	own = bpf_task_storage_get(&members, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (own)
+		own->program = program;
+}
+
 static bool fills(struct program *program, struct control *all, __u64 now)
 {
 	return program->fills && now < all->turns_until;
 }
 
-static __u64 slice_of(struct program *program)
+static __u32 programs_of(struct control *all)
 {
-	return program->slice ? program->slice : DEFAULT_SLICE;
+	return all->programs && all->programs < PROGRAMS ? all->programs : PROGRAMS;
+}
+
+static __u64 slice_of(struct program *program, __u32 id, struct control *all, bool is_filler)
+{
+	__u64 threads = scx_bpf_dsq_nr_queued(id) / scx_bpf_nr_cpu_ids() + 1;
+	__u64 most = ROUND / (threads * programs_of(all));
+	__u64 slice = program->slice ? program->slice : DEFAULT_SLICE;
+
+	if (is_filler && slice > DEFAULT_SLICE)
+		slice = DEFAULT_SLICE;
+	if (most > LONGEST_SLICE)
+		most = LONGEST_SLICE;
+	if (slice > most)
+		slice = most;
+	return slice < SHORTEST_SLICE ? SHORTEST_SLICE : slice;
+}
+
+// What it has used by weight. A program that has waited is not far behind the others.
+static __u64 vtime_of(struct program *program, bool is_filler)
+{
+	__u64 least = virtual_now[is_filler];
+
+	if (least > DEFAULT_SLICE && program->vtime[is_filler] < least - DEFAULT_SLICE)
+		program->vtime[is_filler] = least - DEFAULT_SLICE;
+	return program->vtime[is_filler];
 }
 
 static __u64 by_weight(struct program *program, __u64 time)
@@ -154,13 +200,10 @@ static void charge(struct cpu *cpu, struct control *all, __u64 now)
 SEC("struct_ops/select_cpu")
 __s32 BPF_PROG(on_select, struct task_struct *task, __s32 previous, __u64 flags)
 {
-	struct program *program = program_at(program_of(task));
 	bool idle = false;
-	__s32 cpu = scx_bpf_select_cpu_dfl(task, previous, flags, &idle);
 
-	if (idle && program)
-		insert(task, SCX_DSQ_LOCAL, slice_of(program), 0);
-	return cpu;
+	// It is not put on that CPU's own queue, where an ordinary thread that is faster would leave it.
+	return scx_bpf_select_cpu_dfl(task, previous, flags, &idle);
 }
 
 // Ends the turn of a program that fills on a CPU where this thread may run.
@@ -174,10 +217,11 @@ static void displace(struct task_struct *task, struct control *all, __u64 now)
 
 		if (!cpu)
 			break;
-		if (!cpu->since || !bpf_cpumask_test_cpu(i, task->cpus_ptr))
+		if (!cpu->since || cpu->kicked || !bpf_cpumask_test_cpu(i, task->cpus_ptr))
 			continue;
 		program = program_at(cpu->program);
 		if (program && fills(program, all, now)) {
+			cpu->kicked = 1;
 			scx_bpf_kick_cpu(i, SCX_KICK_PREEMPT);
 			break;
 		}
@@ -190,17 +234,17 @@ void BPF_PROG(on_enqueue, struct task_struct *task, __u64 flags)
 	__u32 id = program_of(task);
 	struct program *program = program_at(id);
 	struct control *all = the_control();
-	__u64 now = bpf_ktime_get_ns(), least;
+	__u64 now = bpf_ktime_get_ns();
 	bool is_filler;
 	__s32 idle;
 
 	if (!program || !all)
 		return;
 	is_filler = fills(program, all, now);
-	least = virtual_now[is_filler];
-	if (least > DEFAULT_SLICE && program->vtime[is_filler] < least - DEFAULT_SLICE)
-		program->vtime[is_filler] = least - DEFAULT_SLICE;
-	insert(task, id, slice_of(program), flags);
+	vtime_of(program, is_filler);
+	if (!scx_bpf_dsq_nr_queued(id))
+		program->waits = now;
+	insert(task, id, slice_of(program, id, all, is_filler), flags);
 	idle = scx_bpf_pick_idle_cpu(task->cpus_ptr, 0);
 	if (idle >= 0)
 		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
@@ -250,7 +294,8 @@ static bool hand_over(__s32 here, struct cpu *cpu)
 			task = bpf_iter_scx_dsq_next(&it);
 			if (!task || done)
 				break;
-			if (cpu->any ? !is_laggard(task) : number_at(task, cpu->level) != cpu->target)
+			if (cpu->any ? task->tgid != cpu->process || !is_laggard(task)
+				     : number_at(task, cpu->level) != cpu->target)
 				continue;
 			if (!may_run_on(task, here)) {
 				if (cpu->any)
@@ -272,29 +317,31 @@ static bool hand_over(__s32 here, struct cpu *cpu)
 }
 
 // The program that is to be next, of those with queued threads that were not tried, and the present one.
-static __u32 choose(struct control *all, __u32 present, __u64 *tried, __u64 now)
+// Without fillers where the present one only makes room for an equal one.
+static __u32 choose(struct control *all, __u32 present, bool makes_room, __u64 *tried, __u64 now, bool *is_starving)
 {
-	__u32 best = PROGRAMS, count = all->programs < PROGRAMS ? all->programs : PROGRAMS, i;
+	__u32 best = PROGRAMS, count = programs_of(all), i;
 	__u64 rank = ~0ULL;
 
 	bpf_for(i, 0, count) {
 		struct program *program = program_at(i);
-		bool is_filler;
-		__u64 own;
+		__u64 own, queued;
+		bool is_filler, starves;
 
 		if (!program)
 			break;
-		if (i != present && !scx_bpf_dsq_nr_queued(i))
+		queued = scx_bpf_dsq_nr_queued(i);
+		if ((i != present && !queued) || tried[(i >> 6) & 3] >> (i & 63) & 1)
 			continue;
-		if (tried[(i >> 6) & 3] >> (i & 63) & 1)
-			continue;
+		starves = queued && now > program->waits + STARVING / (queued + 1);
 		is_filler = fills(program, all, now);
-		own = program->vtime[is_filler] | (__u64)is_filler << 63;
-		if (i != present && program->served && now > program->served + STARVING)
-			own = 0;
+		if (makes_room && is_filler && !starves)
+			continue;
+		own = starves ? 0 : vtime_of(program, is_filler) | (__u64)is_filler << 63;
 		if (own < rank) {
 			rank = own;
 			best = i;
+			*is_starving = starves;
 		}
 	}
 	return best;
@@ -323,33 +370,52 @@ void BPF_PROG(on_dispatch, __s32 here, struct task_struct *previous)
 	struct cpu *cpu = cpu_at(here);
 	__u64 now = bpf_ktime_get_ns(), tried[4] = {};
 	__u32 present = PROGRAMS, attempt;
+	bool goes_on, makes_room;
 
 	if (!all || !cpu)
 		return;
 	if ((cpu->target || cpu->any) && hand_over(here, cpu))
 		return;
 	cpu->target = cpu->any = 0;
-	if (previous && previous->scx.flags & SCX_TASK_QUEUED && cpu->since) {
+	goes_on = previous && previous->scx.flags & SCX_TASK_QUEUED && cpu->since;
+	if (goes_on) {
 		charge(cpu, all, now);
-		present = cpu->program;
+		present = cpu->program & (PROGRAMS - 1);
 	}
+	makes_room = goes_on && now > cpu->same + SAME;
+	if (makes_room)
+		tried[(present >> 6) & 3] |= 1ULL << (present & 63);
 	bpf_for(attempt, 0, PROGRAMS) {
-		__u32 next = choose(all, present, tried, now);
+		bool starves = false;
+		__u32 next = choose(all, present, makes_room, tried, now, &starves);
 		struct program *program = program_at(next);
 
 		if (!program)
-			return;
-		note_progress(program, fills(program, all, now));
-		if (scx_bpf_dsq_nr_queued(next) && move_to_local(next))
-			return;
-		if (previous && next == present) {
-			// Its slice is over, and no other is to be next.
-			cpu->slice = slice_of(program);
-			set_slice(previous, cpu->slice);
-			start_timer(cpu);
+			break;
+		if (scx_bpf_dsq_nr_queued(next) && move_to_local(next)) {
+			if (!starves && !makes_room)
+				note_progress(program, fills(program, all, now));
 			return;
 		}
+		if (next == present)
+			break;
 		tried[(next >> 6) & 3] |= 1ULL << (next & 63);
+	}
+	if (goes_on && previous) {
+		struct program *program = program_at(present);
+
+		if (!program)
+			return;
+		if (makes_room) {
+			cpu->same = now;
+			if (scx_bpf_dsq_nr_queued(present) && move_to_local(present))
+				return;
+		}
+		// Its slice is over, and no other is to be next.
+		note_progress(program, fills(program, all, now));
+		cpu->slice = slice_of(program, present, all, fills(program, all, now));
+		set_slice(previous, cpu->slice);
+		start_timer(cpu);
 	}
 }
 
@@ -378,13 +444,17 @@ void BPF_PROG(on_running, struct task_struct *task)
 	struct program *program = program_at(id);
 	struct cpu *cpu = cpu_at(scx_bpf_task_cpu(task));
 
+	keep_membership(task, id);
+
 	if (!program || !cpu)
 		return;
 	cpu->since = bpf_ktime_get_ns();
+	if (cpu->program != id)
+		cpu->same = cpu->since;
 	cpu->slice = task->scx.slice;
 	cpu->program = id;
-	cpu->target = cpu->any = 0;
-	program->served = cpu->since;
+	cpu->target = cpu->any = cpu->kicked = 0;
+	program->waits = cpu->since;
 	__sync_fetch_and_add(&program->starts, 1);
 	if (cpu->handed && cpu->handed == task->pid) {
 		__sync_fetch_and_add(&program->followed, 1);
@@ -422,6 +492,7 @@ static void donate(struct cpu *cpu, struct task_struct *from, __u32 target)
 		return;
 	cpu->left = cpu->slice - used;
 	cpu->level = BPF_CORE_READ(from, thread_pid, level);
+	cpu->process = from->tgid;
 	cpu->target = target;
 	cpu->any = !target;
 }
@@ -484,11 +555,18 @@ __s32 BPF_PROG(on_birth, struct task_struct *task, struct scx_init_task_args *ar
 SEC("struct_ops/cpu_release")
 void BPF_PROG(on_release, __s32 cpu, struct scx_cpu_release_args *args)
 {
-	struct control *all = the_control();
-	__u32 count = scx_bpf_reenqueue_local();
+	scx_bpf_reenqueue_local();
+}
 
-	if (all)
-		__sync_fetch_and_add(&all->reenqueued, count);
+// Without these two, the kernel ends the scheduler when a CPU comes or goes.
+SEC("struct_ops/cpu_online")
+void BPF_PROG(on_online, __s32 cpu)
+{
+}
+
+SEC("struct_ops/cpu_offline")
+void BPF_PROG(on_offline, __s32 cpu)
+{
 }
 
 SEC("struct_ops.s/init")
@@ -496,6 +574,8 @@ __s32 BPF_PROG(on_init)
 {
 	__u32 i;
 
+	if (scx_bpf_nr_cpu_ids() > CPUS)
+		return -E2BIG;
 	bpf_for(i, 0, PROGRAMS) {
 		__s32 error = scx_bpf_create_dsq(i, -1);
 
@@ -524,10 +604,12 @@ struct sched_ext_ops cosched = {
 	.yield = (void *)on_yield,
 	.init_task = (void *)on_birth,
 	.cpu_release = (void *)on_release,
+	.cpu_online = (void *)on_online,
+	.cpu_offline = (void *)on_offline,
 	.init = (void *)on_init,
 	.exit = (void *)on_exit,
 	.flags = SCX_OPS_SWITCH_PARTIAL | SCX_OPS_ENQ_LAST,
-	.timeout_ms = 5000,
+	.timeout_ms = 10000,
 	.name = "cosched",
 };
 

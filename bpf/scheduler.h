@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What scheduler.bpf.c and user space share; crates/linux/src/ext/shared.rs says the same in Rust. Times in nanoseconds. */
+/* What scheduler.bpf.c and user space share; crates/linux/src/control/ext/shared.rs says the same in Rust. Times in nanoseconds. */
 #ifndef SCHEDULER_H
 #define SCHEDULER_H
 
 #define PROGRAMS 256
 #define CPUS 1024
 #define DEFAULT_SLICE 3000000ULL
+#define SHORTEST_SLICE 100000ULL
+#define LONGEST_SLICE 1000000000ULL
 #define DEFAULT_WEIGHT 100
 
 /* The first argument of sched_yield(), which a kernel without this scheduler ignores, says what the call is. */
@@ -27,14 +29,13 @@ struct program {
 	__u64 starts;      /* times that a thread came to a CPU */
 	/* for the scheduler alone: */
 	__u64 vtime[2]; /* used, by weight: with others, and while it filled. The one with least is next */
-	__u64 served;   /* when it last came to a CPU */
+	__u64 waits;    /* since when it has had queued threads and no CPU, or less */
 };
 
 struct control {
-	__u64 programs;    /* so many numbers of programs are in use */
+	__u64 programs;    /* so many numbers of programs may be in use; 0: any */
 	__u64 turns_until; /* a time of CLOCK_MONOTONIC: from then on all programs are equal, as user space may be stuck */
 	__u64 stopped;     /* why the kernel has ended the scheduler; 0: it has not */
-	__u64 reenqueued;  /* threads that an ordinary thread displaced, and that went back to their queue */
 };
 
 #endif

@@ -3,6 +3,8 @@
 //! - `rounds THREADS HEAVY LIGHT SECONDS`: threads compute and wait for each other at a POSIX
 //!   barrier. HEAVY and LIGHT are the steps of the first thread and of each other one in a round.
 //! - `spin THREADS SECONDS`: threads compute.
+//! - `bound CPUS SECONDS`: a thread bound to each of the first CPUs computes; the rounds are the
+//!   milliseconds of CPU time of the thread that had least.
 //! - `headless SECONDS`: the first thread ends, another one computes.
 //! - `burst COUNT`: so many threads begin and end, four at a time.
 //! - `leaves SECONDS`: a thread gives itself the class SCHED_BATCH, and computes.
@@ -79,6 +81,19 @@ fn rounds(threads: u64, heavy: u64, light: u64, end: Instant) -> u64 {
     rounds.load(Relaxed)
 }
 
+/// Computes on this CPU alone; returns the CPU time of the calling thread, milliseconds.
+fn spin_on(cpu: u64, until: Instant) -> u64 {
+    // SAFETY: a set of CPUs is a number without rules, and only this thread's mask is set.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu as usize, &mut set);
+        assert_eq!(libc::sched_setaffinity(0, size_of_val(&set), &set), 0);
+    }
+    spin(until);
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    used.tv_sec as u64 * 1000 + used.tv_nsec as u64 / 1_000_000
+}
+
 /// Ends the calling thread, and not the process.
 fn end_thread() {
     // SAFETY: no destructor of this thread is needed by another one.
@@ -102,6 +117,12 @@ fn main() {
             made = rounds(threads, heavy, light, after(seconds));
         }
         ("spin", &[threads, seconds]) => with_threads(threads, |_| spin(after(seconds))),
+        ("bound", &[cpus, seconds]) => {
+            let until = after(seconds);
+            let threads: Vec<_> =
+                (0..cpus).map(|cpu| thread::spawn(move || spin_on(cpu, until))).collect();
+            made = threads.into_iter().map(|thread| thread.join().unwrap()).min().unwrap();
+        }
         ("headless", &[seconds]) => {
             let until = after(seconds);
             thread::spawn(move || {

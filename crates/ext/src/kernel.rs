@@ -1,6 +1,6 @@
 //! Why the kernel did not take the scheduler, in words that lead to a remedy.
 
-use std::fs;
+use std::{env, fs};
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{Func, FuncProto};
@@ -50,17 +50,29 @@ pub(crate) fn why(error: &Error) -> String {
             malformed.join(", ")
         ),
         // The verifier's answer to a program that it refuses looks like it (EACCES).
-        ErrorKind::PermissionDenied if !is_root() => {
-            "this user may not load a scheduler (remedy: run cosched as root, or let root give \
-             cosched-ext the right to: setcap cap_bpf,cap_perfmon+ep FILE)"
-                .to_owned()
+        ErrorKind::PermissionDenied if !may_load() => {
+            let file = env::current_exe().unwrap_or_else(|_| "cosched-ext".into());
+            format!(
+                "this user may not load a scheduler (remedy: run cosched as root, with the \
+                 capabilities CAP_BPF and CAP_PERFMON, or let root give cosched-ext the right to: \
+                 setcap cap_bpf,cap_perfmon+ep {})",
+                file.display()
+            )
         }
-        _ => format!("the kernel refuses the scheduler: {error:#}"),
+        _ => format!(
+            "the kernel refuses the scheduler: {error:#} (the kernel's log, `dmesg`, may say why)"
+        ),
     }
 }
 
-fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
+/// Whether this process has the capabilities for it.
+fn may_load() -> bool {
+    const CAP_PERFMON: u64 = 1 << 38;
+    const CAP_BPF: u64 = 1 << 39;
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let has = line.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or(0);
+    has & (CAP_BPF | CAP_PERFMON) == CAP_BPF | CAP_PERFMON
 }
 
 /// The functions that the kernel lacks, or describes otherwise than they are.

@@ -13,7 +13,7 @@ use serde::Serialize;
 const VERSION: u32 = 1;
 
 #[derive(Serialize)]
-struct Message<'a> {
+struct Answer<'a> {
     version: u32,
     /// Why the scheduler is not loaded; absent: it is.
     error: Option<&'a str>,
@@ -29,8 +29,8 @@ pub(crate) fn send(
     error: Option<&str>,
     maps: &[BorrowedFd<'_>],
 ) -> io::Result<()> {
-    let message = Message { version: VERSION, error };
-    let text = serde_json::to_string(&message).map_err(io::Error::other)? + "\n";
+    let answer = Answer { version: VERSION, error };
+    let text = serde_json::to_string(&answer).map_err(io::Error::other)? + "\n";
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !maps.is_empty() {

@@ -11,9 +11,9 @@
 //! *cancelled* do not arrive. As soon as a thread makes a task, the region's barrier is shut for
 //! that round: every thread of the team goes on to the runtime's barrier, one that waits already,
 //! too. There all meet, the tasks are finished, and the next round is at this library's barrier
-//! again. As soon as a thread cancels, the barrier is closed for the rest of the region. All threads
-//! of a round are told the same (`barrier::protocol`). No thread therefore waits at one barrier for
-//! a thread at the other.
+//! again. As soon as a thread cancels, the barrier is closed for the rest of the region. All
+//! threads of a round are told the same (`barrier::protocol`). No thread therefore waits at one
+//! barrier for a thread at the other.
 //!
 //! Regions inside regions are the runtime's. The level, which the runtime counts, tells whether a
 //! thread is in one of them.

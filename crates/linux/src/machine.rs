@@ -57,7 +57,7 @@ use std::thread::JoinHandle;
 use cosched_core::{Arena, CpuSet, Event, Happening, Machine, Nanos, Observe, ProgramId, Step};
 
 use crate::control::autogroup;
-use crate::control::ext::ExtScheduler;
+use crate::control::ext::{ExtCounts, ExtScheduler};
 use crate::control::run_cgroups::RunCgroups;
 use crate::kernel::affinity;
 use crate::kernel::clock::Clock;
@@ -115,6 +115,8 @@ pub struct Linux {
     run_cgroups: RunCgroups,
     /// What schedules the programs' threads instead of the kernel, if anything does.
     ext: Option<ExtScheduler>,
+    /// What the programs' threads had done when it ended.
+    ext_counts: Vec<ExtCounts>,
     /// When that was last told that turns are valid.
     ext_renewed: Nanos,
     log: Log,
@@ -156,8 +158,6 @@ impl Linux {
     pub fn new(config: Config) -> Result<Linux, MachineError> {
         let proc = Proc::own()?;
         let programs = config.jobs.len();
-        let load = |loader: &PathBuf| ExtScheduler::load(loader, programs);
-        let ext = config.ext.as_ref().map(load).transpose()?;
         let states = barriers::load(&config.jobs, &proc);
         let open = proc.fds(std::process::id() as i32)?.len();
         let hooked = config.jobs.iter().filter(|job| job.hook.is_some()).count();
@@ -168,6 +168,8 @@ impl Linux {
         let own_session = proc.stat(std::process::id() as i32)?.session;
         let by_session = config.sessions && autogroup::shares_by_session(&proc)?;
         let orphanage = Orphanage::open(&proc, &config.jobs)?;
+        let load = |loader: &PathBuf| ExtScheduler::load(loader, programs);
+        let ext = config.ext.as_ref().map(load).transpose()?;
         let mut log = Log::create(&config.log_folder, &proc)?;
         let sentinel = match Sentinel::spawn(&config.executable, &log) {
             Ok(sentinel) => sentinel,
@@ -224,6 +226,7 @@ impl Linux {
             own_session,
             run_cgroups,
             ext,
+            ext_counts: Vec::new(),
             ext_renewed: Nanos::ZERO,
             log,
             guard: SentinelGuard::new(sentinel, config.executable.clone()),

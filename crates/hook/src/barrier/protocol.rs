@@ -23,9 +23,9 @@
 //!
 //! A barrier that is *shut* lets every thread of the present round pass, and says that not all have
 //! arrived. A runtime needs that where its own barrier does more than wait. The last thread to
-//! arrive ends that round, too, and notes that it was shut, so all of its threads are told the same.
-//! The next round is as any other. A barrier that is *closed* stays shut until it is renewed: some
-//! threads do not arrive any more.
+//! arrive ends that round, too, and notes that it was shut, so all of its threads are told the
+//! same. The next round is as any other. A barrier that is *closed* stays shut until it is renewed:
+//! some threads do not arrive any more.
 
 use core::cell::Cell;
 use core::num::NonZeroU64;
@@ -258,6 +258,10 @@ impl Barrier {
         if round > 0 {
             self.wait(round - 1, wait_mode, wait, by);
         }
+        // Before any thread can arrive in the next round.
+        if wait_mode == WaitMode::Tidon {
+            by.tell_arrival(true);
+        }
         loop {
             let over = self.over.0.load(Relaxed);
             if over & CLOSED != 0 {
@@ -272,9 +276,6 @@ impl Barrier {
             if over & SLEEPING != 0 {
                 self.woken.store(by.now(), Relaxed);
                 by.wake(&self.over.0);
-            }
-            if wait_mode == WaitMode::Tidon {
-                by.tell_arrival(true);
             }
             return if was_shut { Passed::Shut } else { Passed::Last };
         }

@@ -7,8 +7,8 @@
 //! Loading it takes libraries that cosched does without, and possibly permissions that it lacks.
 //! Therefore a process of its own does that, `cosched-ext` ([`loader`]), and hands out the
 //! descriptors of the maps that both sides share ([`shared`]). The kernel removes the scheduler
-//! when that process ends. The threads then keep their class by name only, and the kernel schedules them
-//! as ordinary ones until the undo log gives the original class back.
+//! when that process ends. The threads then keep their class by name only, and the kernel schedules
+//! them as ordinary ones until the undo log gives the original class back.
 //!
 //! Turns by weight need a word again and again ([`ExtScheduler::renew`]): without it, the scheduler
 //! treats all programs alike. A cosched that is stuck or stopped therefore holds no program back.
@@ -18,17 +18,15 @@ mod shared;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::Child;
 
 use cosched_core::{Nanos, Turn};
 
 use crate::kernel::bpf;
 use crate::kernel::files::FileError;
 use crate::kernel::procfs::Proc;
-use loader::ExtError;
-use shared::{Control, Mapped, Program};
+use loader::{ExtError, Loader};
+use shared::{Mapped, SharedControl, SharedProgram};
 
 /// What schedules the threads of the programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -49,6 +47,13 @@ impl SchedulerBackend {
         }
     }
 }
+
+/// The weight of a program that has no other one.
+const DEFAULT_WEIGHT: u32 = 100;
+
+/// The slices that it grants.
+const SHORTEST_SLICE: Nanos = Nanos::from_micros(100);
+const LONGEST_SLICE: Nanos = Nanos::from_millis(1000);
 
 /// How many programs it can have.
 const MOST_PROGRAMS: usize = shared::PROGRAMS - 1;
@@ -77,10 +82,9 @@ pub struct ExtCounts {
 /// The scheduler, as long as it is loaded. Dropping it unloads it.
 #[derive(Debug)]
 pub struct ExtScheduler {
-    loader: Child,
-    channel: UnixStream,
-    control: Mapped<Control>,
-    programs: Mapped<Program>,
+    loader: Loader,
+    control: Mapped<SharedControl>,
+    programs: Mapped<SharedProgram>,
     members: OwnedFd,
 }
 
@@ -100,11 +104,15 @@ impl ExtScheduler {
             control: Mapped::new(loaded.control.as_fd(), 1).map_err(mapped)?,
             programs: Mapped::new(loaded.programs.as_fd(), shared::PROGRAMS).map_err(mapped)?,
             members: loaded.members,
-            loader: loaded.child,
-            channel: loaded.channel,
+            loader: loaded.loader,
         };
-        scheduler.control.at(0).use_programs(shared::PROGRAMS);
+        scheduler.control.at(0).use_programs(shared::number(programs as u16));
         Ok(scheduler)
+    }
+
+    /// The process that holds it.
+    pub(crate) fn loader(&self) -> i32 {
+        self.loader.pid()
     }
 
     /// Makes a process one of the program in a slot, with all that it will start.
@@ -113,9 +121,19 @@ impl ExtScheduler {
         bpf::join(self.members.as_fd(), proc, process, &member)
     }
 
-    /// Sets the slice of a program's threads; `None`: the scheduler's own.
-    pub(crate) fn set_slice(&self, slot: u16, slice: Option<Nanos>) {
-        self.program(slot).set_slice(slice.unwrap_or_default());
+    /// Sets the slice of a program's threads; `None`: the scheduler's own. Returns whether it
+    /// grants that.
+    pub(crate) fn set_slice(&self, slot: u16, slice: Option<Nanos>) -> bool {
+        let granted = slice.map(|slice| slice.clamp(SHORTEST_SLICE, LONGEST_SLICE));
+        self.program(slot).set_slice(granted.unwrap_or_default());
+        granted == slice
+    }
+
+    /// Gives a program the share of a nice value, relative to that of the others: each step is
+    /// worth a quarter more or less, as the kernel has it.
+    pub(crate) fn set_nice(&self, slot: u16, nice: i8) {
+        let weight = f64::from(DEFAULT_WEIGHT) * 0.8_f64.powi(nice.into());
+        self.program(slot).set_weight(weight.round().max(1.0) as u32);
     }
 
     /// Gives a program its part in turns by weight.
@@ -138,7 +156,7 @@ impl ExtScheduler {
         self.program(slot).counts()
     }
 
-    fn program(&self, slot: u16) -> &Program {
+    fn program(&self, slot: u16) -> &SharedProgram {
         self.programs.at(shared::number(slot))
     }
 }
@@ -146,14 +164,6 @@ impl ExtScheduler {
 /// Readable (for epoll) when its process has ended.
 impl AsFd for ExtScheduler {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.channel.as_fd()
-    }
-}
-
-impl Drop for ExtScheduler {
-    fn drop(&mut self) {
-        // Its end, however it comes, ends the scheduler. It may be stopped.
-        let _ = self.loader.kill();
-        let _ = self.loader.wait();
+        self.loader.as_fd()
     }
 }

@@ -208,11 +208,11 @@ impl Scheduling {
     fn possible(&self, settings: &Settings) -> (Requested, Vec<(Aspect, Refusal)>) {
         let mut refused = Vec::new();
         let class = match settings.class {
-            // Within a program of that scheduler, no thread preempts another.
+            // Within a program of that scheduler, no thread preempts another. It has slices and
+            // weights of its own.
             None | Some(Class::Fair | Class::Batch) if self.usual_class.is_some() => {
                 let class = self.usual_class.map(|class| (class, 0));
-                let steps = settings.nice.unwrap_or(0).into();
-                return (Requested { class, slice: None, steps }, refused);
+                return (Requested { class, slice: None, steps: 0 }, refused);
             }
             None => None,
             Some(Class::Fair) => Some((SchedPolicy::Other, 0)),

@@ -14,26 +14,29 @@ use crate::kernel::files::unless_gone;
 use crate::process::tree::Process;
 
 impl Linux {
-    /// Whether programs are scheduled by the scheduler in the kernel.
-    pub fn is_by_ext(&self) -> bool {
-        self.ext.is_some()
-    }
-
     /// Has a program's threads scheduled by it, with this slice; returns whether they are.
     pub(super) fn schedule_by_ext(&mut self, live: &mut Live, settings: &Settings) -> bool {
         let ext = self.ext.as_ref().filter(|_| live.by_ext != ByExt::Left);
         live.scheduling.schedule_by_ext(ext.is_some());
         let Some(ext) = ext else { return false };
         let slot = live.id.slot;
-        ext.set_slice(slot, settings.slice);
+        ext.set_nice(slot, settings.nice.unwrap_or_default());
+        let is_granted = ext.set_slice(slot, settings.slice);
         if std::mem::replace(&mut live.by_ext, ByExt::Joined) == ByExt::NotYet {
             let join =
                 |process: Process| unless_gone(ext.join(&self.proc, process.pid, slot)).map(drop);
             let joined = live.tree.shim.map_or(Ok(()), join);
             let joined = joined.and_then(|()| each_process(&live.tree, &self.proc, join));
             if let Err(error) = joined {
-                self.note_error(live.id, format!("cannot be scheduled in the kernel: {error}"));
+                let text = format!(
+                    "has no queue of its own in cosched's scheduler, and shares that of strangers: \
+                     {error}"
+                );
+                self.note_error(live.id, text);
             }
+        }
+        if !is_granted {
+            self.tell(Happening::Refused(live.id, Aspect::Slice, Refusal::OutOfRange));
         }
         true
     }
@@ -65,6 +68,7 @@ impl Linux {
     pub(super) fn lose_ext(&mut self, why: &str) -> Result<(), MachineError> {
         let Some(ext) = self.ext.take() else { return Ok(()) };
         self.poll.remove(ext.as_fd())?;
+        self.ext_counts = (0..self.config.jobs.len() as u16).map(|slot| ext.counts(slot)).collect();
         drop(ext);
         let text =
             format!("the scheduler in the kernel has ended ({why}); Linux goes on with its own");

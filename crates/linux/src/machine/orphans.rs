@@ -23,6 +23,7 @@ use rustix::process::{Pid, child_subreaper, getpid, set_child_subreaper};
 use super::others;
 use super::program::{CommandEnd, ExecutionState, Live, Parent};
 use super::{Job, Linux, MachineError, Origin};
+use crate::control::ext::ExtScheduler;
 use crate::kernel::files::FileError;
 use crate::kernel::procfs::{Proc, Stat};
 use crate::process::children::{self, Child};
@@ -267,6 +268,7 @@ impl Linux {
     /// ones.
     fn orphans(&self) -> Result<Vec<Stat>, FileError> {
         let mut others = self.orphanage.strangers.clone();
+        others.extend(self.ext.as_ref().map(ExtScheduler::loader));
         others.extend(self.unreaped.iter().map(|shim| shim.shim().pid));
         let programs = self.live.values().chain(&self.leftovers);
         others.extend(programs.filter_map(|live| live.parent.shim()).map(|shim| shim.pid));

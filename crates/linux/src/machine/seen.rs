@@ -13,7 +13,10 @@ impl Linux {
             processes: self.inspector.processes[slot],
             units: self.within.most_units(slot),
             spinning,
-            in_kernel: self.ext.as_ref().map(|ext| ext.counts(slot as u16)),
+            in_kernel: match &self.ext {
+                Some(ext) => Some(ext.counts(slot as u16)),
+                None => self.ext_counts.get(slot).copied(),
+            },
         };
         spinning.enumerate().map(of).collect()
     }

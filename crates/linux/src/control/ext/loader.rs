@@ -2,13 +2,14 @@
 
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, recvmsg};
 use serde::Deserialize;
 
@@ -61,15 +62,42 @@ pub enum ExtError {
 
 /// The message of the executable.
 #[derive(Deserialize)]
-struct Message {
+struct LoaderAnswer {
     version: u32,
     error: Option<String>,
 }
 
-/// What it gives for as long as the channel is open.
+/// The process, with cosched's end of its channel. Dropping it ends the process.
+#[derive(Debug)]
+pub(super) struct Loader {
+    process: Child,
+    channel: UnixStream,
+}
+
+impl Loader {
+    pub(super) fn pid(&self) -> i32 {
+        self.process.id() as i32
+    }
+}
+
+/// Readable (for epoll) when the process has ended.
+impl AsFd for Loader {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.channel.as_fd()
+    }
+}
+
+impl Drop for Loader {
+    fn drop(&mut self) {
+        // Its end, however it comes, ends the scheduler. It may be stopped.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// What it gives.
 pub(super) struct Loaded {
-    pub(super) child: Child,
-    pub(super) channel: UnixStream,
+    pub(super) loader: Loader,
     pub(super) control: OwnedFd,
     pub(super) programs: OwnedFd,
     pub(super) members: OwnedFd,
@@ -108,24 +136,16 @@ pub(super) fn load(executable: &Path) -> Result<Loaded, ExtError> {
     let failed = |error| ExtError::NotStarted { executable: executable.to_owned(), error };
     let (channel, theirs) = UnixStream::pair().map_err(failed)?;
     channel.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
-    let child = Command::new(executable)
+    let process = Command::new(executable)
         // What hits cosched's whole group (Ctrl-C) is no reason to end: cosched ends it.
         .process_group(0)
         .stdin(OwnedFd::from(theirs))
         .stdout(Stdio::null())
         .spawn()
         .map_err(failed)?;
-    match receive(&channel) {
-        Ok([control, programs, members]) => {
-            Ok(Loaded { child, channel, control, programs, members })
-        }
-        Err(error) => {
-            drop(channel);
-            let mut child = child;
-            let _ = child.wait();
-            Err(error)
-        }
-    }
+    let loader = Loader { process, channel };
+    let [control, programs, members] = receive(&loader.channel)?;
+    Ok(Loaded { loader, control, programs, members })
 }
 
 /// Its message, with the descriptors that came along.
@@ -136,13 +156,18 @@ fn receive(channel: &UnixStream) -> Result<[OwnedFd; 3], ExtError> {
         let mut part = [0; LONGEST];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-        let received = recvmsg(
-            channel,
-            &mut [IoSliceMut::new(&mut part)],
-            &mut ancillary,
-            RecvFlags::CMSG_CLOEXEC,
-        )
-        .map_err(|errno| refused(&format!("{NAME} does not answer: {errno}")))?;
+        let mut parts = [IoSliceMut::new(&mut part)];
+        let received = recvmsg(channel, &mut parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC);
+        let received = match received {
+            Ok(received) => received,
+            // cosched was stopped and goes on.
+            Err(Errno::INTR) => continue,
+            Err(_) => {
+                return Err(refused(&format!(
+                    "{NAME} does not answer (remedy: `{NAME} --check` says whether it works here)"
+                )));
+            }
+        };
         for message in ancillary.drain() {
             if let RecvAncillaryMessage::ScmRights(fds) = message {
                 maps.extend(fds);
@@ -154,14 +179,14 @@ fn receive(channel: &UnixStream) -> Result<[OwnedFd; 3], ExtError> {
             break;
         }
     }
-    let message: Message = serde_json::from_slice(&text)
+    let answer: LoaderAnswer = serde_json::from_slice(&text)
         .map_err(|_| refused(&format!("{NAME} has ended without an answer")))?;
-    match message {
-        Message { version, .. } if version != VERSION => Err(refused(&format!(
+    match answer {
+        LoaderAnswer { version, .. } if version != VERSION => Err(refused(&format!(
             "{NAME} is of another version than cosched (remedy: install both from one release)"
         ))),
-        Message { error: Some(error), .. } => Err(ExtError::Refused(error)),
-        Message { .. } => maps
+        LoaderAnswer { error: Some(error), .. } => Err(ExtError::Refused(error)),
+        LoaderAnswer { .. } => maps
             .try_into()
             .map_err(|_| refused(&format!("{NAME} has sent other descriptors than needed"))),
     }

@@ -23,14 +23,13 @@ pub(super) fn number(slot: u16) -> usize {
 /// `struct control`.
 #[derive(Debug, Default)]
 #[repr(C)]
-pub(super) struct Control {
+pub(super) struct SharedControl {
     programs: AtomicU64,
     turns_until: AtomicU64,
     stopped: AtomicU64,
-    reenqueued: AtomicU64,
 }
 
-impl Control {
+impl SharedControl {
     pub(super) fn use_programs(&self, count: usize) {
         self.programs.store(count as u64, Relaxed);
     }
@@ -54,7 +53,7 @@ impl Control {
 /// `struct program`.
 #[derive(Debug, Default)]
 #[repr(C)]
-pub(super) struct Program {
+pub(super) struct SharedProgram {
     slice: AtomicU64,
     weight: AtomicU32,
     fills: AtomicU32,
@@ -65,14 +64,18 @@ pub(super) struct Program {
     exact: AtomicU64,
     starts: AtomicU64,
     vtime: [AtomicU64; 2],
-    served: AtomicU64,
+    waits: AtomicU64,
 }
 
-const _: () = assert!(size_of::<Program>() == 88 && size_of::<Control>() == 32);
+const _: () = assert!(size_of::<SharedProgram>() == 88 && size_of::<SharedControl>() == 24);
 
-impl Program {
+impl SharedProgram {
     pub(super) fn set_slice(&self, slice: Nanos) {
         self.slice.store(slice.0, Relaxed);
+    }
+
+    pub(super) fn set_weight(&self, weight: u32) {
+        self.weight.store(weight, Relaxed);
     }
 
     pub(super) fn set_fills(&self, fills: bool) {
