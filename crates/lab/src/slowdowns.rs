@@ -72,7 +72,7 @@ pub fn slowdowns(out: &Path, choices: SlowdownChoices, json: bool) -> Result<Exi
     let setting = Setting { machine: machine.clone(), places: places.clone(), window_seconds };
     let mut kept = Kept::open(&kept::beside(out), setting)?;
     let combinations = combinations(PERCENTS.len(), places.len());
-    kept.check(|next| combinations[next % combinations.len()].len())?;
+    kept.check(PERCENTS.len(), |next| combinations[next % combinations.len()].len())?;
     tell_time(&kept, combinations.len() * usize::from(choices.runs), window_seconds);
     session.tell_if_busy(Talk::Usual);
     let bench = StreamBench { places: &places, window: choices.window };

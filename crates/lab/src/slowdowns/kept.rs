@@ -76,23 +76,32 @@ impl Kept {
         file.read_to_string(&mut text).map_err(|error| refused(&error))?;
         // The last line may have been cut off.
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        file.set_len(whole as u64).map_err(|error| refused(&error))?;
-        file.seek(SeekFrom::End(0)).map_err(|error| refused(&error))?;
         let mut lines = text[..whole].lines();
         let mut kept =
             Kept { path: path.to_owned(), file, setting, additions: None, measured: Vec::new() };
-        if let Some(head) = lines.next() {
-            kept.additions = Some(kept.read_head(head)?);
-            let rest = lines.map(serde_json::from_str::<Vec<f64>>).collect::<Result<_, _>>();
-            kept.measured = rest.map_err(|_| kept.foreign())?;
+        match lines.next() {
+            Some(head) => kept.additions = Some(kept.read_head(head)?),
+            None if kept.begins_head(&text)? => {}
+            None => return Err(kept.foreign()),
         }
+        let rest = lines.map(serde_json::from_str::<Vec<f64>>).collect::<Result<_, _>>();
+        kept.measured = rest.map_err(|_| kept.foreign())?;
+        // Only now is it known that the file is ours to change.
+        kept.file.set_len(whole as u64).map_err(|error| refused(&error))?;
+        kept.file.seek(SeekFrom::End(0)).map_err(|error| refused(&error))?;
         Ok(kept)
     }
 
-    /// Refuses lines that have not this many figures, by their number.
-    pub(super) fn check(&self, figures: impl Fn(usize) -> usize) -> Result<(), Failure> {
+    /// Refuses another number of variants, and lines that have not this many figures, by their
+    /// number.
+    pub(super) fn check(
+        &self,
+        variants: usize,
+        figures: impl Fn(usize) -> usize,
+    ) -> Result<(), Failure> {
+        let known = self.additions.as_ref().is_none_or(|additions| additions.len() == variants);
         let mut lines = self.measured.iter().enumerate();
-        match lines.all(|(line, rates)| rates.len() == figures(line)) {
+        match known && lines.all(|(line, rates)| rates.len() == figures(line)) {
             true => Ok(()),
             false => Err(self.foreign()),
         }
@@ -118,15 +127,28 @@ impl Kept {
         )))
     }
 
-    /// Keeps how many additions make the variants.
-    pub(super) fn begin(&mut self, additions: &[u32]) -> Result<(), Failure> {
-        let head = Head {
+    /// Whether a text without a whole line is what an interrupted [`Kept::begin`] leaves.
+    fn begins_head(&self, text: &str) -> Result<bool, Failure> {
+        let head = serde_json::to_string(&self.head(&[])).map_err(Failure::broken)?;
+        let before_figures = head.trim_end_matches("]}");
+        Ok(match text.strip_prefix(before_figures) {
+            Some(figures) => figures.chars().all(|c| c.is_ascii_digit() || ",]}".contains(c)),
+            None => before_figures.starts_with(text),
+        })
+    }
+
+    fn head(&self, additions: &[u32]) -> Head {
+        Head {
             schema: SCHEMA.to_owned(),
             setting: self.setting.clone(),
             additions: additions.to_vec(),
-        };
+        }
+    }
+
+    /// Keeps how many additions make the variants.
+    pub(super) fn begin(&mut self, additions: &[u32]) -> Result<(), Failure> {
         self.additions = Some(additions.to_vec());
-        self.add_line(&head)
+        self.add_line(&self.head(additions))
     }
 
     /// Keeps the figures of the next combination.
@@ -176,7 +198,8 @@ mod tests {
         let mut kept = Kept::open(&path, setting(0.5)).unwrap();
         assert_eq!(kept.additions, Some(vec![9, 0]));
         assert_eq!(kept.measured, [vec![1.5], vec![1.0, 2.25]]);
-        assert!(kept.check(|line| line + 1).is_ok() && kept.check(|_| 1).is_err());
+        assert!(kept.check(2, |line| line + 1).is_ok() && kept.check(2, |_| 1).is_err());
+        assert!(kept.check(5, |line| line + 1).is_err(), "the head has too few variants");
         kept.add(vec![3.0]).unwrap();
         drop(kept);
         assert_eq!(Kept::open(&path, setting(0.5)).unwrap().measured.len(), 3, "the rest is gone");
@@ -200,9 +223,24 @@ mod tests {
         Kept::open(&path, setting(0.5)).unwrap().begin(&[1, 0]).unwrap();
         let other = Kept::open(&path, setting(0.1)).unwrap_err();
         assert!(other.text().contains("measured with other options"), "{}", other.text());
-        fs::write(&path, "a file of the user\n").unwrap();
-        let foreign = Kept::open(&path, setting(0.5)).unwrap_err();
-        assert!(foreign.text().contains("was not made by"), "{}", foreign.text());
-        assert_eq!(fs::read_to_string(&path).unwrap(), "a file of the user\n");
+    }
+
+    #[test]
+    fn a_file_of_the_user_is_refused_and_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m");
+        Kept::open(&path, setting(0.5)).unwrap().begin(&[10, 0]).unwrap();
+        let head = fs::read_to_string(&path).unwrap();
+        let other_figures = format!("{head}a line of the user\nand a beginning");
+        for text in ["a file of the user\n", "a file of the user", &other_figures] {
+            fs::write(&path, text).unwrap();
+            let foreign = Kept::open(&path, setting(0.5)).unwrap_err();
+            assert!(foreign.text().contains("was not made by"), "{}", foreign.text());
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+        for end in 0..head.len() {
+            fs::write(&path, &head[..end]).unwrap();
+            assert_eq!(Kept::open(&path, setting(0.5)).unwrap().additions, None, "{end}");
+        }
     }
 }
