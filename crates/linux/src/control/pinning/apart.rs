@@ -4,9 +4,12 @@
 //! thread starts is born with the same mask. That mask therefore counts as cosched's, also on a
 //! thread that no policy has named. But other software may have bound a thread to just these CPUs,
 //! before or since. A thread that was found with a mask of other software is remembered with it. A
-//! thread that was given one mask and has another is bound by other software, too.
+//! thread that was given one mask and has another is bound by other software, too. So is a thread
+//! with a mask that no thread of the program has, or had in the latest rounds: its creator cannot
+//! have given it that. The kernel does not tell which thread is the creator. A thread that binds
+//! itself to the very CPUs of a sibling is therefore taken for its child.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use cosched_core::{CpuSet, ProgramId};
 
@@ -14,13 +17,17 @@ use crate::kernel::affinity::VisibleMask;
 use crate::process::tree::Process;
 use crate::safety::undo::{Log, LogError, Record};
 
+/// How many masks of each thread count as ones that a child may have inherited. A child is seen in
+/// the round after its birth.
+const ROUNDS: usize = 4;
+
 /// The threads of one program, by number.
 #[derive(Debug, Default)]
 pub(super) struct Apart {
     /// Threads that were given CPUs of their own, with these CPUs.
     ruled: HashMap<i32, (Process, CpuSet)>,
-    /// All masks that were given or inherited.
-    given: Vec<CpuSet>,
+    /// The masks that were given last, the latest at the end.
+    given: VecDeque<CpuSet>,
     /// Threads that other software has bound, with their masks.
     bound_by_others: HashMap<i32, (Process, CpuSet)>,
 }
@@ -31,10 +38,20 @@ impl Apart {
     }
 
     pub(super) fn rule(&mut self, thread: Process, cpus: Option<CpuSet>) {
-        match cpus {
+        let before = match cpus {
             Some(own) => self.ruled.insert(thread.pid, (thread, own)),
             None => self.ruled.remove(&thread.pid),
         };
+        if let Some((_, mask)) = before {
+            self.note_given(mask);
+        }
+    }
+
+    fn note_given(&mut self, mask: CpuSet) {
+        self.given.retain(|given| *given != mask);
+        self.given.push_back(mask);
+        let most = ROUNDS * (self.ruled.len() + 1);
+        self.given.drain(..self.given.len().saturating_sub(most));
     }
 
     pub(super) fn threads(&self) -> impl Iterator<Item = Process> {
@@ -42,7 +59,7 @@ impl Apart {
     }
 
     pub(super) fn end(&mut self) {
-        self.ruled.clear();
+        self.given.extend(self.ruled.drain().map(|(_, (_, mask))| mask));
     }
 
     pub(super) fn note_bound_by_others(&mut self, thread: Process, mask: CpuSet) {
@@ -69,7 +86,10 @@ impl Apart {
         }
         match self.ruled.contains_key(&tid) {
             true => seen.shows(&self.target(tid, all)),
-            false => self.given.iter().any(|given| seen.shows(given)),
+            false => {
+                let present = self.ruled.keys().map(|tid| self.target(*tid, all));
+                present.chain(self.given.iter().copied()).any(|given| seen.shows(&given))
+            }
         }
     }
 
@@ -89,9 +109,38 @@ impl Apart {
         log.note(Record::Pinned { program, found, set })?;
         // With its number, since it may outlive the process that leads to it.
         log.note(Record::UserMask { program, thread, mask: found })?;
-        if !self.given.contains(&set) {
-            self.given.push(set);
-        }
+        self.note_given(set);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thread(pid: i32) -> Process {
+        Process { pid, start_time: 1 }
+    }
+
+    /// Two threads, each with one CPU after the other, as `balance` gives them.
+    #[test]
+    fn a_child_has_no_mask_of_long_ago() {
+        let all = cosched_core::CpuSet::first(64);
+        let one = |cpu: usize| [cpu].into_iter().collect::<CpuSet>();
+        let mut apart = Apart::default();
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = Log::create(folder.path(), &Default::default()).unwrap();
+        for cpu in 0..40 {
+            for (pid, mask) in [(1, one(cpu)), (2, one(63 - cpu % 2))] {
+                apart.rule(thread(pid), Some(mask));
+                apart.announce((ProgramId::first(0), all), thread(pid), mask, &mut log).unwrap();
+            }
+        }
+        let gave = |apart: &Apart, cpu| apart.gave(9, &VisibleMask::whole(one(cpu)), &all);
+        assert_eq!([39, 38, 63, 62].map(|cpu| gave(&apart, cpu)), [true; 4]);
+        assert_eq!([3, 20, 50].map(|cpu| gave(&apart, cpu)), [false; 3], "it bound itself");
+        assert!(apart.given.len() <= 3 * ROUNDS, "{:?}", apart.given);
+        apart.end();
+        assert_eq!([39, 63].map(|cpu| gave(&apart, cpu)), [true; 2], "children are released");
     }
 }

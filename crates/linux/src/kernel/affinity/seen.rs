@@ -42,6 +42,12 @@ impl VisibleMask {
         }
     }
 
+    /// Such a mask while no CPU is offline.
+    #[cfg(test)]
+    pub(crate) fn whole(mask: CpuSet) -> VisibleMask {
+        VisibleMask { mask, here: CpuSet::first(MAX_CPUS), gone: CpuSet::default() }
+    }
+
     /// The same thread, if it may use every CPU that is there.
     pub fn freed(self) -> VisibleMask {
         VisibleMask { mask: CpuSet::first(MAX_CPUS).difference(&self.gone), ..self }
