@@ -19,11 +19,13 @@ use std::time::Duration;
 
 use cosched_core::CpuSet;
 use cosched_core::format::count;
+use cosched_linux::cgroup::memory_left;
+use cosched_linux::kernel::procfs::Proc;
 use cosched_policy::{Placement, Slowdowns, place};
 
 use crate::replace::{self, FileKind};
 use crate::session::Session;
-use crate::sim::{Stream, streams};
+use crate::sim::{Stream, memory_of_streams, streams};
 use crate::slowdown_document::SlowdownsDocument;
 use crate::ui::failure::Failure;
 use crate::ui::{Talk, print_json, say};
@@ -62,6 +64,8 @@ pub fn slowdowns(out: &Path, choices: SlowdownChoices, json: bool) -> Result<Exi
     let session = Session::here()?;
     replace::check(out, KIND)?;
     let places = places(&session, choices)?;
+    let left = memory_left(&Proc::own().map_err(Failure::input)?);
+    check_memory(memory_of_streams(&places.concat()), left)?;
     let machine = format!(
         "{}, {} each, {}",
         session.description,
@@ -151,6 +155,21 @@ fn places(session: &Session, choices: SlowdownChoices) -> Result<Vec<Vec<usize>>
         chosen.iter().collect()
     };
     Ok((0..programs).map(next).collect())
+}
+
+/// Refuses to begin where the programs do not fit into memory: the kernel would end this process on
+/// the way. `left`: bytes, if the kernel tells.
+fn check_memory(needed: u64, left: Option<u64>) -> Result<(), Failure> {
+    let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+    match left {
+        Some(left) if left < needed => Err(Failure::Input(format!(
+            "the programs need {} MiB of memory together, and {} MiB are left here; take fewer \
+             --threads, end other programs, or raise the limit of this cgroup (memory.max)",
+            mib(needed),
+            mib(left)
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Says how long it will take, and that it can be interrupted.
@@ -259,6 +278,14 @@ mod tests {
     fn additions_are_found_for_each_part_of_the_bandwidth() {
         let found = find_additions(|additions| Ok(64.0 / (4.0 + f64::from(additions)).max(8.0)));
         assert_eq!(found.unwrap(), [36, 16, 10, 6, 0]);
+    }
+
+    #[test]
+    fn programs_that_do_not_fit_into_memory_are_refused() {
+        let refused = check_memory(4 << 30, Some(2 << 30)).unwrap_err();
+        assert!(refused.text().contains("need 4096 MiB"), "{}", refused.text());
+        assert!(refused.text().contains("2048 MiB are left"), "{}", refused.text());
+        assert!(check_memory(1 << 30, Some(2 << 30)).is_ok() && check_memory(1, None).is_ok());
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod dir;
 mod find;
 mod freeze;
 mod mark;
+mod memory;
 mod real_time;
 pub mod scope;
 mod weight;
@@ -37,6 +38,7 @@ pub use find::{Hierarchies, Hierarchy};
 pub use freeze::FreezeSwitch;
 pub use mark::Mark;
 pub(crate) use mark::{is_part_of_program, make_part_of_program};
+pub use memory::memory_left;
 pub(crate) use real_time::{grant_real_time, real_time_budget, share_real_time};
 pub(crate) use weight::{Weight, WeightSwitch, can_be_idle, even_out, weigh_as_threads};
 

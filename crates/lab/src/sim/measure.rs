@@ -14,6 +14,7 @@ mod threads;
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::mpsc;
 
 use cosched_core::{CpuSet, Nanos};
 use cosched_linux::kernel::affinity;
@@ -34,7 +35,7 @@ use crate::ui::{Talk, print, print_json, say};
 pub(super) use cpu::spin_turn;
 use description::MeasuredFigures;
 pub(crate) use memory::peak as memory_peak;
-pub(crate) use streams::{Stream, streams};
+pub(crate) use streams::{Stream, memory_of_streams, streams};
 
 /// How thoroughly to measure.
 #[derive(Clone, Copy, Debug)]
@@ -153,23 +154,57 @@ fn figures(session: &Session, effort: Effort) -> Result<MeasuredFigures, Measuri
 }
 
 /// Runs the same on a thread on each of these CPUs at once; gives what each returned, in their
-/// order.
+/// order. No thread begins before all are bound: they may wait for each other.
 fn on_each<T: Send>(cpus: &[usize], work: impl Fn(usize) -> T + Sync) -> Result<Vec<T>, Failure> {
-    let bound = |cpu: usize| {
-        let only: CpuSet = [cpu].into_iter().collect();
-        affinity::set(0, &only).map(|()| work(cpu)).map_err(Failure::broken)
-    };
+    let work = &work;
     std::thread::scope(|scope| {
-        let threads: Vec<_> = cpus.iter().map(|cpu| scope.spawn(|| bound(*cpu))).collect();
-        let joined = threads.into_iter().map(|thread| match thread.join() {
+        let (report, reports) = mpsc::channel();
+        let (mut starts, mut threads) = (Vec::new(), Vec::new());
+        for cpu in cpus.iter().copied() {
+            let (start, started) = mpsc::channel::<()>();
+            let report = report.clone();
+            let thread = move || {
+                let only: CpuSet = [cpu].into_iter().collect();
+                let _ = report.send(affinity::set(0, &only));
+                started.recv().ok().map(|()| work(cpu))
+            };
+            let thread = std::thread::Builder::new().spawn_scoped(scope, thread);
+            threads.push(thread.map_err(Failure::broken)?);
+            starts.push(start);
+        }
+        // An error ends this function and drops `starts`, so the other threads end, too.
+        for bound in reports.iter().take(cpus.len()) {
+            bound.map_err(Failure::broken)?;
+        }
+        for start in &starts {
+            let _ = start.send(());
+        }
+        let joined = threads.into_iter().filter_map(|thread| match thread.join() {
             Ok(result) => result,
             Err(panic) => std::panic::resume_unwind(panic),
         });
-        joined.collect()
+        Ok(joined.collect())
     })
 }
 
 /// The median of what a probe found.
 fn median(figures: &[f64]) -> f64 {
     statistics::median(figures).unwrap_or_else(|| unreachable!("a probe is repeated at least once"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    /// A CPU may go offline between two measurements. The other threads do not wait for it.
+    #[test]
+    fn a_cpu_that_is_gone_is_an_error_and_no_endless_wait() {
+        let here = affinity::get(0).unwrap().iter().next().unwrap();
+        let together = Barrier::new(2);
+        let gone = cosched_core::MAX_CPUS - 1;
+        assert!(on_each(&[here, gone], |_| together.wait()).is_err());
+        assert_eq!(on_each(&[here, here], |cpu| cpu).unwrap(), [here, here]);
+    }
 }

@@ -26,6 +26,11 @@ pub(crate) struct Stream {
     pub(crate) additions: u32,
 }
 
+/// How many bytes programs on these CPUs take together.
+pub(crate) fn memory_of_streams(cpus: &[usize]) -> u64 {
+    (beyond_caches(cpus, cpus.len()) * cpus.len()) as u64
+}
+
 /// What each of these programs moves between caches and memory while all of them run for so long,
 /// GB/s. No two share a CPU.
 pub(crate) fn streams(all: &[Stream], window: Duration) -> Result<Vec<f64>, Failure> {
