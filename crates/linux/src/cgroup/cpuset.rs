@@ -11,18 +11,33 @@ use super::dir::{Dir, Version};
 use crate::kernel::files::FileError;
 
 /// Binds a cgroup of a cpuset tree to CPUs, and to NUMA nodes if any are given. No nodes (an empty
-/// list) are those of the parent. In version 1 pages that are elsewhere stay there; version 2 moves
-/// them.
+/// list) are those of the parent. Nodes that the parent has not are left out: the kernel offers
+/// none without memory. In version 1 pages that are elsewhere stay there; version 2 moves them. The
+/// CPUs are bound even where the nodes are refused.
 pub(crate) fn bind_to(dir: &Dir, cpus: &CpuSet, nodes: Option<&[u16]>) -> Result<(), FileError> {
-    let nodes = match nodes {
-        Some(nodes) => Some(nodes.iter().map(u16::to_string).collect::<Vec<String>>().join(",")),
-        None => inherited_nodes(dir)?,
+    let nodes = match nodes.map(|nodes| offered(dir, nodes)) {
+        Some(nodes) if !nodes.is_empty() || dir.version() == Version::V2 => Some(nodes),
+        _ => inherited_nodes(dir)?,
     };
-    if let Some(nodes) = nodes {
+    let nodes_bound = match nodes {
         // The kernel does not see a write of nothing.
-        dir.write("cpuset.mems", if nodes.is_empty() { "\n" } else { &nodes })?;
-    }
-    dir.write("cpuset.cpus", &cpus.to_string())
+        Some(nodes) => dir.write("cpuset.mems", if nodes.is_empty() { "\n" } else { &nodes }),
+        None => Ok(()),
+    };
+    dir.write("cpuset.cpus", &cpus.to_string()).and(nodes_bound)
+}
+
+/// Those of the nodes that the parent has, as a list.
+fn offered(dir: &Dir, nodes: &[u16]) -> String {
+    let file = match dir.version() {
+        Version::V1 => "cpuset.mems",
+        Version::V2 => "cpuset.mems.effective",
+    };
+    let parent = dir.path().parent().map(|parent| Dir::new(parent, dir.version()));
+    // Nodes have the form of CPUs, in the kernel's lists.
+    let there = parent.and_then(|parent| parent.read(file).ok()?.trim().parse::<CpuSet>().ok());
+    let is_there = |node: &&u16| there.is_none_or(|there| there.contains(usize::from(**node)));
+    nodes.iter().filter(is_there).map(u16::to_string).collect::<Vec<String>>().join(",")
 }
 
 /// The parent's memory nodes, where a child has to name its own.
@@ -75,6 +90,31 @@ mod tests {
         fs::write(dir.path().join("cpuset.mems"), "").unwrap();
         bind_to(&dir, &CpuSet::first(2), Some(&[])).unwrap();
         assert_eq!(dir.read("cpuset.mems").unwrap(), "\n");
+    }
+
+    /// Node 1 has no memory: the kernel offers node 0 only.
+    #[test]
+    fn nodes_without_memory_are_left_out() {
+        for (version, unbound) in [(Version::V1, "0"), (Version::V2, "\n")] {
+            let (root, dir) = group(version);
+            for file in ["cpuset.mems", "cpuset.mems.effective"] {
+                fs::write(root.path().join(file), "0\n").unwrap();
+            }
+            bind_to(&dir, &CpuSet::first(2), Some(&[0, 1])).unwrap();
+            assert_eq!(dir.read("cpuset.mems").unwrap(), "0");
+            fs::write(dir.path().join("cpuset.mems"), "").unwrap();
+            bind_to(&dir, &CpuSet::first(2), Some(&[1])).unwrap();
+            assert_eq!(dir.read("cpuset.mems").unwrap(), unbound, "{version:?}");
+        }
+    }
+
+    #[test]
+    fn cpus_are_bound_where_nodes_are_refused() {
+        let (_root, dir) = group(Version::V2);
+        fs::remove_file(dir.path().join("cpuset.mems")).unwrap();
+        fs::create_dir(dir.path().join("cpuset.mems")).unwrap();
+        assert!(bind_to(&dir, &CpuSet::first(2), Some(&[0])).is_err());
+        assert_eq!(dir.read("cpuset.cpus").unwrap(), "0-1");
     }
 
     #[test]
