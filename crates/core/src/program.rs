@@ -275,6 +275,8 @@ pub struct Thread {
     pub id: ThreadId,
     /// The program that it belongs to.
     pub program: ProgramId,
+    /// Its process: threads of one program with this number share a process.
+    pub process: u32,
     /// The CPU that it was last seen on.
     pub cpu: u16,
     /// CPU time since it was born.

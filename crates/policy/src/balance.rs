@@ -16,15 +16,20 @@
 //! *Source.* Balance scheduling: Sukwong and Kim, EuroSys 2011, a rival in the paper on the time
 //! donating barrier (sections 2.2 and 5.2: BS). There the kernel searches a queue without siblings
 //! whenever it places a thread, as the modelled kernel `balance` does. From outside only masks can
-//! do that. Two differences follow: homes do not follow the load from one moment to the next, and a
-//! thread is bound only once it was seen. Until then it has the mask of the thread that made it.
+//! do that. Three differences follow: homes do not follow the load from one moment to the next;
+//! threads that sleep have homes, too, where the source looks at runnable ones; and a thread is
+//! bound only once it was seen. Until then it has the mask of the thread that made it.
+//!
+//! What a bound thread starts, and libraries that it loads, may count the CPUs of its mask once and
+//! keep to that. A process with one thread, as most shells are, is therefore never bound, and has
+//! its CPUs back if it was born with fewer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cosched_core::format::count;
 use cosched_core::{
     Cause, CpuSet, Level, MaskOwner, Measure, Nanos, Plan, Policy, ProgramId, ProgramState,
-    Settings, ThreadId, ThreadRule, Topology, UserCommand, Wording, Words, World,
+    Settings, Thread, ThreadId, ThreadRule, Topology, UserCommand, Wording, Words, World,
 };
 use serde::{Deserialize, Serialize};
 
@@ -70,7 +75,15 @@ impl Words for BalanceReason {
 
 #[derive(Debug, Default)]
 pub(crate) struct Balance {
-    programs: BTreeMap<ProgramId, BTreeMap<ThreadId, BalancedThread>>,
+    programs: BTreeMap<ProgramId, BalancedProgram>,
+}
+
+#[derive(Debug, Default)]
+struct BalancedProgram {
+    /// The threads that are kept apart.
+    apart: BTreeMap<ThreadId, BalancedThread>,
+    /// The threads that were seen and are not bound.
+    free: BTreeSet<ThreadId>,
 }
 
 /// The home of a thread, and the CPUs that it may use.
@@ -88,7 +101,7 @@ impl Balance {
             plan.run(id, Settings::default());
             plan.because(Some(id), SharedReason::LeftToKernel);
         }
-        self.programs.insert(id, BTreeMap::new());
+        self.programs.insert(id, BalancedProgram::default());
         plan.measure(id, [Measure::Threads], INTERVAL);
     }
 
@@ -96,11 +109,16 @@ impl Balance {
     fn divide(&mut self, id: ProgramId, world: &World<'_>, plan: &mut Plan) {
         let Some(before) = self.programs.get(&id) else { return };
         let Some(program) = world.program(id) else { return };
-        let ours = world.threads_of(program).iter();
-        let ours = ours.filter(|thread| thread.mask_owner == MaskOwner::Cosched);
-        let threads: Vec<(ThreadId, usize)> = ours
+        let all = world.threads_of(program);
+        let mut processes = BTreeMap::<u32, usize>::new();
+        all.iter().for_each(|thread| *processes.entry(thread.process).or_default() += 1);
+        let ours = all.iter().filter(|thread| thread.mask_owner == MaskOwner::Cosched);
+        let (apart, free): (Vec<&Thread>, Vec<&Thread>) =
+            ours.partition(|thread| processes[&thread.process] > 1);
+        let threads: Vec<(ThreadId, usize)> = apart
+            .into_iter()
             .map(|thread| {
-                let home = before.get(&thread.id).map(|known| known.home);
+                let home = before.apart.get(&thread.id).map(|known| known.home);
                 (thread.id, home.unwrap_or(usize::from(thread.cpu)))
             })
             .collect();
@@ -109,7 +127,7 @@ impl Balance {
             let seen: Vec<usize> = threads.iter().map(|(_, home)| *home).collect();
             let others = self.programs.iter().filter(|(other, _)| **other != id);
             let others: Vec<usize> =
-                others.flat_map(|(_, threads)| threads.values().map(|one| one.home)).collect();
+                others.flat_map(|(_, other)| other.apart.values().map(|one| one.home)).collect();
             let load = |cpu: usize| others.iter().filter(|home| **home == cpu).count();
             let homes = homes(&seen, world.cpus, load);
             let cpus = masks(&homes, world.cpus, world.topology);
@@ -121,16 +139,24 @@ impl Balance {
         let mut is_news = false;
         for (thread, _) in &threads {
             let cpus = now.get(thread).map(|one| one.cpus);
-            if cpus != before.get(thread).map(|one| one.cpus) {
+            if cpus != before.apart.get(thread).map(|one| one.cpus) {
                 plan.threads.push((*thread, ThreadRule { cpus, ..ThreadRule::default() }));
                 is_news = true;
+            }
+        }
+        for thread in &free {
+            let is_new = !before.free.contains(&thread.id);
+            // Where a thread is bound, a new one may have been born with its mask.
+            if is_new && !before.apart.is_empty() {
+                plan.threads.push((thread.id, ThreadRule::default()));
             }
         }
         if is_news && !now.is_empty() {
             let most = threads.len().div_ceil(world.cpus.len().max(1)) as u16;
             plan.aside(id, BalanceReason::KeptApart { threads: threads.len() as u16, most });
         }
-        self.programs.insert(id, now);
+        let free = free.iter().map(|thread| thread.id).collect();
+        self.programs.insert(id, BalancedProgram { apart: now, free });
     }
 }
 
@@ -197,8 +223,6 @@ fn masks(homes: &[usize], cpus: &CpuSet, topology: &Topology) -> Vec<CpuSet> {
 
 #[cfg(test)]
 mod tests {
-    use cosched_core::Thread;
-
     use super::*;
     use crate::common::testkit::{Lab, program};
 
@@ -217,6 +241,7 @@ mod tests {
         let thread = |(number, cpu): (u32, &u16)| Thread {
             id: ThreadId { slot: u32::from(slot) * 100 + number, generation: 0 },
             program: id,
+            process: 0,
             cpu: *cpu,
             on_cpu: Nanos::ZERO,
             mask_owner: MaskOwner::Cosched,
@@ -233,7 +258,7 @@ mod tests {
     }
 
     fn given(lab: &Lab<Balance>, slot: u16) -> Vec<String> {
-        let threads = lab.policy.programs[&ProgramId::first(slot)].values();
+        let threads = lab.policy.programs[&ProgramId::first(slot)].apart.values();
         threads.map(|thread| thread.cpus.to_string()).collect()
     }
 
@@ -258,7 +283,7 @@ mod tests {
         lab.arrive(program(2, 3));
         has_threads(&mut lab, 2, &[1, 1, 1]);
         let homes = |slot| {
-            let threads = lab.policy.programs[&ProgramId::first(slot)].values();
+            let threads = lab.policy.programs[&ProgramId::first(slot)].apart.values();
             threads.map(|thread| thread.home).collect::<Vec<_>>()
         };
         assert_eq!(homes(2), [1, 2, 3], "the homes of the second program are 1 and 0");
@@ -286,6 +311,23 @@ mod tests {
             [(ThreadId { slot: 0, generation: 0 }, original)],
             "one alone may run anywhere"
         );
+        lab.tell(&[Cause::Sampled(ProgramId::first(0))]);
+        assert!(lab.plan.threads.is_empty());
+    }
+
+    /// A shell beside a program with two threads: it is not bound, and what it starts next counts
+    /// all CPUs.
+    #[test]
+    fn a_process_with_one_thread_is_not_bound() {
+        let mut lab = lab(2, &[&[0, 0]]);
+        assert_eq!(given(&lab, 0), ["0", "1"]);
+        has_threads(&mut lab, 0, &[0, 0, 0]);
+        assert_eq!(given(&lab, 0).len(), 3, "all in one process");
+        lab.scene.threads[2].process = 1;
+        lab.tell(&[Cause::Sampled(ProgramId::first(0))]);
+        assert_eq!(given(&lab, 0), ["0", "1"]);
+        let shell = lab.scene.threads[2].id;
+        assert_eq!(lab.plan.threads, [(shell, ThreadRule::default())]);
         lab.tell(&[Cause::Sampled(ProgramId::first(0))]);
         assert!(lab.plan.threads.is_empty());
     }

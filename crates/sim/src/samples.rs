@@ -146,6 +146,7 @@ impl SimulatedWorld {
                 into.threads.push(cosched_core::Thread {
                     id: name,
                     program: id,
+                    process: first,
                     cpu: self.hardware.topology.cpus()[usize::from(thread.cpu)].id as u16,
                     on_cpu: Nanos(thread.used.ran),
                     mask_owner: MaskOwner::Cosched,

@@ -22,6 +22,7 @@ pub(super) fn born(lab: &mut Lab<Faithful>, threads: u32) {
         .map(|slot| Thread {
             id: ThreadId { slot, generation: 0 },
             program: A,
+            process: 0,
             cpu: 0,
             on_cpu: Nanos::ZERO,
             mask_owner: MaskOwner::Cosched,
@@ -266,6 +267,7 @@ fn each_program_has_its_own_factor_and_hysteresis() {
     let thread = |program: ProgramId, slot: u32| Thread {
         id: ThreadId { slot, generation: 0 },
         program,
+        process: 0,
         cpu: 0,
         on_cpu: Nanos::ZERO,
         mask_owner: MaskOwner::Cosched,

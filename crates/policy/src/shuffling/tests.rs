@@ -68,6 +68,7 @@ impl Stage {
         let thread = |slot: u32| Thread {
             id: id(slot),
             program: A,
+            process: 0,
             cpu: (slot % 4) as u16,
             on_cpu: Nanos::ZERO,
             mask_owner: MaskOwner::Cosched,

@@ -254,6 +254,7 @@ fn only_threads_with_changed_rules_are_set() {
     let thread = |slot: u32| Thread {
         id: ThreadId { slot, generation: 0 },
         program: p((slot * u32::from(PROGRAMS) / THREADS) as u16),
+        process: 0,
         cpu: 0,
         on_cpu: Nanos::ZERO,
         mask_owner: MaskOwner::Cosched,

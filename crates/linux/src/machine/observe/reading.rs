@@ -130,6 +130,7 @@ impl Observer {
             Some(_) if self.is_requested(id, Measure::Threads) => into.threads.push(Thread {
                 id: name,
                 program: id,
+                process: thread.process.unsigned_abs(),
                 cpu: thread.cpu.unwrap_or_default(),
                 on_cpu: thread.in_activity(ThreadActivity::Running),
                 mask_owner: live.binding(&self.proc, |pinning, place| {
