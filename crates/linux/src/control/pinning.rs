@@ -191,7 +191,12 @@ impl Masks {
         if new_mask != self.last {
             self.apart.announce((self.program, self.found), thread, new_mask, log)?;
         }
-        outcome(affinity::set(thread.pid, &new_mask)).map(|_| ())
+        outcome(affinity::set(thread.pid, &new_mask))?;
+        self.apart.forget_ended(|thread| thread.is_there(place.proc));
+        for set in self.apart.forget_masks(&self.last) {
+            log.note(Record::Unpinned { program: self.program, set })?;
+        }
+        Ok(())
     }
 
     /// Remembers that other software has bound a thread. The log records it for the process that

@@ -20,6 +20,8 @@ use crate::safety::undo::{Log, LogError, Record};
 /// How many masks of each thread count as ones that a child may have inherited. A child is seen in
 /// the round after its birth.
 const ROUNDS: usize = 4;
+/// So many ended threads cost nothing.
+const FEW: usize = 64;
 
 /// The threads of one program, by number.
 #[derive(Debug, Default)]
@@ -30,6 +32,8 @@ pub(super) struct Apart {
     given: VecDeque<CpuSet>,
     /// Threads that other software has bound, with their masks.
     bound_by_others: HashMap<i32, (Process, CpuSet)>,
+    /// How many of them were alive when that was last looked at.
+    living: usize,
 }
 
 impl Apart {
@@ -50,8 +54,45 @@ impl Apart {
     fn note_given(&mut self, mask: CpuSet) {
         self.given.retain(|given| *given != mask);
         self.given.push_back(mask);
+    }
+
+    /// Forgets masks that no thread can have any more, and returns them. The program's own mask,
+    /// `all`, is none of them.
+    pub(super) fn forget_masks(&mut self, all: &CpuSet) -> Vec<CpuSet> {
         let most = ROUNDS * (self.ruled.len() + 1);
-        self.given.drain(..self.given.len().saturating_sub(most));
+        let mut excess = self.given.len().saturating_sub(most);
+        let may_have =
+            |mask: &CpuSet| mask == all || self.ruled.values().any(|(_, own)| mask.is_subset(own));
+        let (mut forgotten, mut kept) = (Vec::new(), VecDeque::new());
+        for mask in self.given.drain(..) {
+            if excess > 0 && !may_have(&mask) {
+                excess -= 1;
+                forgotten.push(mask);
+            } else {
+                kept.push_back(mask);
+            }
+        }
+        self.given = kept;
+        forgotten
+    }
+
+    /// Forgets threads that have ended, once there may be as many as others. What they have started
+    /// may have their masks.
+    pub(super) fn forget_ended(&mut self, lives: impl Fn(Process) -> bool) {
+        if self.ruled.len() + self.bound_by_others.len() < 2 * self.living + FEW {
+            return;
+        }
+        self.bound_by_others.retain(|_, (thread, _)| lives(*thread));
+        let mut ended = Vec::new();
+        self.ruled.retain(|_, (thread, mask)| {
+            let stays = lives(*thread);
+            if !stays {
+                ended.push(*mask);
+            }
+            stays
+        });
+        ended.into_iter().for_each(|mask| self.note_given(mask));
+        self.living = self.ruled.len() + self.bound_by_others.len();
     }
 
     pub(super) fn threads(&self) -> impl Iterator<Item = Process> {
@@ -125,7 +166,7 @@ mod tests {
     /// Two threads, each with one CPU after the other, as `balance` gives them.
     #[test]
     fn a_child_has_no_mask_of_long_ago() {
-        let all = cosched_core::CpuSet::first(64);
+        let all = CpuSet::first(64);
         let one = |cpu: usize| [cpu].into_iter().collect::<CpuSet>();
         let mut apart = Apart::default();
         let folder = tempfile::tempdir().unwrap();
@@ -134,13 +175,28 @@ mod tests {
             for (pid, mask) in [(1, one(cpu)), (2, one(63 - cpu % 2))] {
                 apart.rule(thread(pid), Some(mask));
                 apart.announce((ProgramId::first(0), all), thread(pid), mask, &mut log).unwrap();
+                apart.forget_masks(&one(0));
             }
         }
         let gave = |apart: &Apart, cpu| apart.gave(9, &VisibleMask::whole(one(cpu)), &all);
         assert_eq!([39, 38, 63, 62].map(|cpu| gave(&apart, cpu)), [true; 4]);
         assert_eq!([3, 20, 50].map(|cpu| gave(&apart, cpu)), [false; 3], "it bound itself");
         assert!(apart.given.len() <= 3 * ROUNDS, "{:?}", apart.given);
+        assert!(apart.given.contains(&one(0)), "the program's own");
         apart.end();
         assert_eq!([39, 63].map(|cpu| gave(&apart, cpu)), [true; 2], "children are released");
+    }
+
+    #[test]
+    fn ended_threads_are_forgotten_and_their_masks_known() {
+        let mask = CpuSet::first(1);
+        let mut apart = Apart::default();
+        for pid in 0..FEW as i32 {
+            apart.rule(thread(pid), Some(mask));
+            apart.note_bound_by_others(thread(1000 + pid), mask);
+        }
+        apart.forget_ended(|thread| thread.pid < 2);
+        assert_eq!((apart.threads().count(), apart.bound_by_others.len()), (2, 0));
+        assert!(apart.gave(9, &VisibleMask::whole(mask), &CpuSet::first(2)));
     }
 }

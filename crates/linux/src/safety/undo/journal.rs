@@ -67,6 +67,9 @@ impl Journal {
             }
             Record::CgroupRemoved { dir } => self.records.iter().any(|known| known.is_cgroup(dir)),
             Record::MovedApart => self.records.iter().any(is_move),
+            Record::Unpinned { program, set } => {
+                self.records.iter().any(|known| is_pin(known, *program, set))
+            }
             _ => !self.known.contains(record),
         }
     }
@@ -80,6 +83,7 @@ impl Journal {
             }
             Record::CgroupRemoved { dir } => self.strike(|known| known.is_cgroup(dir)),
             Record::MovedApart => self.strike(is_move),
+            Record::Unpinned { program, set } => self.strike(|known| is_pin(known, *program, set)),
             // Of a thread's own masks, the last one is valid.
             Record::UserMask { program, thread, mask } => {
                 let (of, mask) = ((*program, *thread), *mask);
@@ -140,6 +144,10 @@ impl Journal {
 
 fn is_move(record: &Record) -> bool {
     matches!(record, Record::MovesApart { .. })
+}
+
+fn is_pin(record: &Record, of: ProgramId, mask: &CpuSet) -> bool {
+    matches!(record, Record::Pinned { program, set, .. } if *program == of && set == mask)
 }
 
 /// The program and the thread that a record of a thread's own mask is about.
@@ -209,6 +217,16 @@ mod tests {
         assert_eq!(journal.records(), [pinned(Q, 2)]);
         assert!(!journal.is_news(&Record::Gone { program: P }));
         assert!(journal.is_news(&pinned(P, 2)));
+    }
+
+    #[test]
+    fn a_mask_that_no_thread_has_needs_no_undo() {
+        let unpinned = |cpus| Record::Unpinned { program: P, set: CpuSet::first(cpus) };
+        let mut journal: Journal = [pinned(P, 2), pinned(Q, 2), pinned(P, 4)].into_iter().collect();
+        assert!(journal.is_news(&unpinned(2)) && !journal.is_news(&unpinned(3)));
+        journal.add(unpinned(2));
+        assert_eq!(journal.records(), [pinned(Q, 2), pinned(P, 4)]);
+        assert!(!journal.is_news(&unpinned(2)) && journal.is_news(&pinned(P, 2)));
     }
 
     #[test]

@@ -98,6 +98,7 @@ impl Owed {
             Record::UserMask { .. }
             | Record::Boot { .. }
             | Record::PidNamespace { .. }
+            | Record::Unpinned { .. }
             | Record::MovedApart
             | Record::CgroupRemoved { .. }
             | Record::ContinuedByOther { .. }

@@ -82,6 +82,13 @@ pub enum Record {
         /// The new mask.
         set: CpuSet,
     },
+    /// No thread of a program has this mask from cosched any more.
+    Unpinned {
+        /// The program.
+        program: ProgramId,
+        /// The mask of earlier [`Record::Pinned`].
+        set: CpuSet,
+    },
     /// A thread is bound apart from its program. Either it has a mask of its own, and gets those of
     /// the program's CPUs that are in its mask; or it is given CPUs of its own (in a
     /// [`Record::Pinned`] besides this). Undo: this very mask; of several for the same thread, the
@@ -182,6 +189,7 @@ impl Record {
             | Record::Main { program, .. }
             | Record::Orphan { program, .. }
             | Record::Pinned { program, .. }
+            | Record::Unpinned { program, .. }
             | Record::UserMask { program, .. }
             | Record::Attr { program, .. }
             | Record::Gone { program } => Some(*program),
