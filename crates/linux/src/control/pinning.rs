@@ -174,6 +174,9 @@ impl Masks {
         place: ThreadSource<'_>,
         log: &mut Log,
     ) -> Result<(), PinError> {
+        if cpus.is_none() && !self.apart.has_ruled(thread) {
+            return Ok(());
+        }
         if self.apart.is_new() {
             self.note_user_masks(place);
         }
@@ -344,6 +347,7 @@ impl Pinning {
     ) -> Result<(), PinError> {
         match self {
             Pinning::Masks(masks) => masks.bind_one(thread, cpus, place, log),
+            Pinning::Cpuset(_) if cpus.is_none() => Ok(()),
             // Masks inside a cpuset would do; no caller requests both.
             Pinning::Cpuset(_) => Err(PinError::Refused(Refusal::NotSupported)),
         }

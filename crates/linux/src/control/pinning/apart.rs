@@ -95,6 +95,11 @@ impl Apart {
         self.living = self.ruled.len() + self.bound_by_others.len();
     }
 
+    /// Whether a thread was given CPUs of its own.
+    pub(super) fn has_ruled(&self, thread: Process) -> bool {
+        self.ruled.get(&thread.pid).is_some_and(|(ruled, _)| *ruled == thread)
+    }
+
     pub(super) fn threads(&self) -> impl Iterator<Item = Process> {
         self.ruled.values().map(|(thread, _)| *thread)
     }

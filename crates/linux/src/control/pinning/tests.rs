@@ -216,6 +216,17 @@ fn a_thread_bound_meanwhile_by_another_process_is_left_there() {
     assert_eq!(program.cpus(), second);
 }
 
+/// A thread gets a slice of its own and no CPUs: its mask is not looked at.
+#[test]
+fn a_thread_without_own_cpus_is_not_refused_any() {
+    let Some((both, first, second)) = two_cpus() else { return };
+    let mut sleeper = Sleeper::start(both);
+    sleeper.is_bound_to(first);
+    assert_eq!(sleeper.rule(None), Ok(()));
+    assert_eq!(sleeper.rule(Some(second)), Err(Refusal::ChangedByOther));
+    assert_eq!(sleeper.cpus(), first);
+}
+
 /// Another process has bound the thread elsewhere since.
 #[test]
 fn recovery_keeps_masks_that_other_processes_set() {
