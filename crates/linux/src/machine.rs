@@ -215,7 +215,11 @@ impl Linux {
             launcher: Launcher::new(&config.executable, proc.clone()),
             punctual: Punctual::begin(),
             inspector: Inspector::new(inspect::handed_out(&proc)?, config.jobs.len()),
-            observer: Observer::new(proc.clone(), config.count.unwrap_or(Events::HARDWARE)),
+            observer: Observer::new(
+                proc.clone(),
+                config.count.unwrap_or(Events::HARDWARE),
+                open_files.for_observing(),
+            ),
             spin_watch,
             states,
             orphanage,

@@ -104,9 +104,9 @@ impl Raised {
         self.units
     }
 
-    /// How many files samples of programs' code may take. Programs run without, so half of the rest
-    /// is left for what is not foreseen.
-    pub(crate) fn for_samples(&self) -> usize {
+    /// How many files samples of programs' code may take, or the counters of threads. Programs run
+    /// without, so half of the rest is left for what is not foreseen.
+    pub(crate) fn for_observing(&self) -> usize {
         self.spare / 2
     }
 
@@ -146,6 +146,8 @@ mod tests {
         let raised = Raised::for_programs(1, 0, false, 3).unwrap();
         assert_eq!(FileLimit::own(), FileLimit { soft: found.hard, ..found });
         assert_eq!(raised.found(), low);
+        let limit = found.hard.and_then(|hard| usize::try_from(hard).ok()).unwrap_or(usize::MAX);
+        assert_eq!(raised.for_observing(), (limit - ONCE - SOCKETS * VISITORS - EACH - 3) / 2);
         drop(raised);
         assert_eq!(FileLimit::own(), low);
         // Other tests in this process hold more files open.

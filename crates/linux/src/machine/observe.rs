@@ -98,9 +98,10 @@ struct Observed {
 }
 
 impl Observer {
-    /// Counts these events of single threads.
-    pub(super) fn new(proc: Proc, events: Events) -> Observer {
-        Observer { proc, misses: ThreadMisses::of(events), ..Observer::default() }
+    /// Counts these events of so many single threads.
+    pub(super) fn new(proc: Proc, events: Events, most_threads: usize) -> Observer {
+        let misses = ThreadMisses::new(events, most_threads);
+        Observer { proc, misses, ..Observer::default() }
     }
 
     pub(super) fn is_requested(&self, id: ProgramId, measure: Measure) -> bool {

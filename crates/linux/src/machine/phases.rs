@@ -6,7 +6,7 @@ use cosched_core::format::count;
 use cosched_core::{Measure, ProgramId};
 
 use super::{Linux, Note, SAMPLES};
-use crate::observe::pointers::{CodeSamples, SampleClock};
+use crate::observe::pointers::{CodeSamples, MOST_BLOCKS, SampleClock};
 use crate::observe::ring::Ring;
 use crate::process::tree::Process;
 
@@ -24,7 +24,7 @@ impl Linux {
         let why = match &mut self.observer.code {
             Some(code) => {
                 let watch = |ring: &Ring| self.poll.add(ring.as_fd(), SAMPLES);
-                let most_files = self.open_files.for_samples();
+                let most_files = self.open_files.for_observing();
                 match code.begin(id, shim, &self.cpus, most_files, watch) {
                     Ok(()) => return,
                     Err(error) => error.to_string(),
@@ -47,31 +47,56 @@ impl Linux {
 
     /// Says so at the first loss.
     pub(super) fn tell_of_lost_samples(&mut self) {
-        let lost = self.lost_samples();
-        if lost > 0 && !std::mem::replace(&mut self.observer.is_incomplete, true) {
-            self.tell_the_run(format!(
-                "{} lost, because cosched was not on time to read {}; a quantum with few samples \
-                 may count for the wrong phase",
-                count(lost, "sample of programs' code is", "samples of programs' code are"),
-                if lost == 1 { "it" } else { "them" },
-            ));
+        let (late, surplus) = self.lost_samples();
+        if late + surplus > 0 && !std::mem::replace(&mut self.observer.is_incomplete, true) {
+            self.tell_the_run(of_lost_samples(late, surplus));
         }
     }
 
     /// Says at the end how many were lost in all.
     pub(super) fn tell_how_many_samples_were_lost(&mut self) {
-        let lost = self.lost_samples();
+        let (late, surplus) = self.lost_samples();
+        let lost = late + surplus;
         if lost > 0 {
             let what = count(lost, "sample was", "samples were");
             self.tell_the_run(format!("in all, {what} lost of programs' code"));
         }
     }
 
-    fn lost_samples(&self) -> usize {
-        self.observer.code.as_ref().map_or(0, |code| code.lost() as usize)
+    /// Samples that were not read in time, and samples of more blocks than are kept.
+    fn lost_samples(&self) -> (usize, usize) {
+        let code = self.observer.code.as_ref();
+        code.map_or((0, 0), |code| (code.lost() as usize, code.surplus() as usize))
     }
 
     fn tell_the_run(&self, text: String) {
         self.send(Note { programs: Vec::new(), text, is_error: false });
+    }
+}
+
+fn of_lost_samples(late: usize, surplus: usize) -> String {
+    let lost = late + surplus;
+    let why = match (late, lost) {
+        (0, _) => format!("a program has run in more than {MOST_BLOCKS} blocks of code"),
+        (_, 1) => "cosched was not on time to read it".to_owned(),
+        _ => "cosched was not on time to read them".to_owned(),
+    };
+    format!(
+        "{} lost, because {why}; a quantum with few samples may count for the wrong phase",
+        count(lost, "sample of programs' code is", "samples of programs' code are"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lost_samples_are_told_with_the_reason() {
+        let late = of_lost_samples(1, 0);
+        assert!(late.contains("1 sample of") && late.contains("on time to read it;"), "{late}");
+        assert!(of_lost_samples(2, 1).contains("3 samples of programs' code are"));
+        let surplus = of_lost_samples(0, 2);
+        assert!(surplus.contains("65536 blocks") && !surplus.contains("on time"), "{surplus}");
     }
 }

@@ -44,7 +44,7 @@ const RING: usize = 1 << 16;
 /// The smallest size that is tried, bytes: 170 samples.
 const SMALLEST: usize = 1 << 12;
 /// The most blocks that are kept of a program while its samples are not requested.
-const MOST_BLOCKS: usize = 1 << 16;
+pub(crate) const MOST_BLOCKS: usize = 1 << 16;
 /// Instructions between two samples (table 3 of the paper).
 const INSTRUCTIONS: u64 = 500_000;
 /// CPU time between two samples without counters, ns: a hundred in a quantum of 100 ms, twenty-five
@@ -127,6 +127,7 @@ pub(crate) struct CodeSamples<S: SampleSource = SampleClock> {
     events: BTreeMap<u64, ProgramId>,
     programs: BTreeMap<ProgramId, ProgramSamples<S::Event>>,
     lost: u64,
+    surplus: u64,
 }
 
 /// The events of a program, and its samples since they were last taken, by block.
@@ -144,6 +145,7 @@ impl<S: SampleSource> CodeSamples<S> {
             events: BTreeMap::new(),
             programs: BTreeMap::new(),
             lost: 0,
+            surplus: 0,
         }
     }
 
@@ -214,7 +216,7 @@ impl<S: SampleSource> CodeSamples<S> {
                     if of.blocks.len() < MOST_BLOCKS || of.blocks.contains_key(&block) {
                         *of.blocks.entry(block).or_default() += 1;
                     } else {
-                        self.lost += 1;
+                        self.surplus += 1;
                     }
                 }
             });
@@ -241,6 +243,11 @@ impl<S: SampleSource> CodeSamples<S> {
     /// How many samples were lost so far, because a ring was full.
     pub(crate) fn lost(&self) -> u64 {
         self.lost
+    }
+
+    /// How many samples were not kept so far, because their program had [`MOST_BLOCKS`] already.
+    pub(crate) fn surplus(&self) -> u64 {
+        self.surplus
     }
 }
 

@@ -20,7 +20,8 @@ fn observed(number: u32) -> Observed {
 
 #[test]
 fn nothing_is_loaded_where_threads_are_not_observed() {
-    let (mut observer, clock) = (Observer::new(Proc::default(), Events::HARDWARE), Clock::start());
+    let (mut observer, clock) =
+        (Observer::new(Proc::default(), Events::HARDWARE, 0), Clock::start());
     let (id, shim) = (ProgramId::first(0), Process { pid: 1, start_time: 0 });
     let is_closed = |observer: &Observer| matches!(observer.source, MonitorState::Closed);
     observer.look(clock.now()).unwrap();
@@ -46,7 +47,7 @@ fn nothing_is_loaded_where_threads_are_not_observed() {
 #[test]
 fn a_thread_that_ended_during_another_read_is_not_lost() {
     let (a, b) = (ProgramId::first(0), ProgramId::first(1));
-    let mut observer = Observer::new(Proc::default(), Events::HARDWARE);
+    let mut observer = Observer::new(Proc::default(), Events::HARDWARE, 0);
     observer.programs.extend([(a, observed(10)), (b, observed(11))]);
     observer.reading = vec![
         ThreadUse::of_nothing(10, 5),
@@ -64,7 +65,7 @@ fn a_thread_that_ended_during_another_read_is_not_lost() {
 fn ticks_are_counted_only_while_they_are_requested() {
     let a = ProgramId::first(0);
     let source = MonitorState::Open(Box::new(Monitor::sampled(&Proc::default())));
-    let mut observer = Observer { source, ..Observer::new(Proc::default(), Events::HARDWARE) };
+    let mut observer = Observer { source, ..Observer::new(Proc::default(), Events::HARDWARE, 0) };
     let counts = |observer: &Observer| {
         let MonitorState::Open(monitor) = &observer.source else { unreachable!() };
         let Monitor::Sampled(sampled) = &**monitor else { unreachable!() };

@@ -5,15 +5,14 @@
 //! has a counter of its own, which nothing inherits. It is opened when the thread is first seen, so
 //! the misses of the interval before are unknown.
 //!
-//! A counter is an open file. At most half of the files that cosched may have open are counters of
-//! threads, so that the others are left for what a run cannot do without.
+//! A counter is an open file. There may be only as many as leave room for what a run cannot do
+//! without.
 
 use std::collections::HashMap;
 use std::io;
 
 use super::event::{Counter, CounterReading};
 use super::{CounterEvent, CounterLack, Events};
-use crate::kernel::open_files::FileLimit;
 
 /// The counters of threads, by thread.
 #[derive(Debug)]
@@ -21,7 +20,7 @@ pub(crate) struct ThreadMisses {
     event: CounterEvent,
     counters: HashMap<i32, (Counter, CounterReading)>,
     /// How many more there may be.
-    room: u64,
+    room: usize,
     /// Whether this machine counts no misses.
     is_impossible: bool,
     /// Whether a thread went without a counter because there was no room.
@@ -30,16 +29,17 @@ pub(crate) struct ThreadMisses {
 
 impl Default for ThreadMisses {
     fn default() -> ThreadMisses {
-        ThreadMisses::of(Events::HARDWARE)
+        ThreadMisses::new(Events::HARDWARE, 0)
     }
 }
 
 impl ThreadMisses {
-    pub(crate) fn of(events: Events) -> ThreadMisses {
+    /// Has no more than this number of counters at once.
+    pub(crate) fn new(events: Events, room: usize) -> ThreadMisses {
         ThreadMisses {
             event: events.llc_misses,
             counters: HashMap::new(),
-            room: FileLimit::own().soft.unwrap_or(u64::MAX) / 2,
+            room,
             is_impossible: false,
             is_full: false,
         }
@@ -80,7 +80,7 @@ impl ThreadMisses {
 
     /// Closes the counter of a thread that has ended.
     pub(crate) fn forget(&mut self, thread: i32) {
-        self.room += u64::from(self.counters.remove(&thread).is_some());
+        self.room += usize::from(self.counters.remove(&thread).is_some());
     }
 
     /// Whether a thread goes without a counter because there is no room. Returns true only once.
@@ -121,7 +121,7 @@ mod tests {
             return;
         }
         let workers = [true, false].map(worker);
-        let mut misses = ThreadMisses::of(SOFTWARE);
+        let mut misses = ThreadMisses::new(SOFTWARE, 2);
         let mut next = || workers.each_ref().map(|(tid, ..)| misses.next(*tid));
         assert_eq!(next(), [None, None], "counting begins");
         for (_, order, done) in &workers {
@@ -141,7 +141,7 @@ mod tests {
             return;
         }
         let workers = [true, false].map(worker);
-        let mut misses = ThreadMisses { room: 1, ..ThreadMisses::of(SOFTWARE) };
+        let mut misses = ThreadMisses::new(SOFTWARE, 1);
         let tids = [workers[0].0, workers[1].0];
         let next = |misses: &mut ThreadMisses| tids.map(|tid| misses.next(tid));
         assert_eq!(next(&mut misses), [None, None]);
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_machine_without_the_event_is_not_asked_again() {
-        let mut misses = ThreadMisses::of(Events { llc_misses: UNKNOWN, ..SOFTWARE });
+        let mut misses = ThreadMisses::new(Events { llc_misses: UNKNOWN, ..SOFTWARE }, 1);
         let own = rustix::thread::gettid().as_raw_nonzero().get();
         // One that has ended says nothing of the machine.
         misses.learn(io::Error::from_raw_os_error(libc::ESRCH));
