@@ -376,7 +376,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             if let Some(account) = self.accounts.get_mut(usize::from(id.slot)) {
                 account.outcome.learning.take_in(output);
                 if let Output::Estimated(estimates) = output {
-                    account.outcome.estimates = Some(*estimates);
+                    account.estimates(*estimates, self.now);
                 }
             }
         }

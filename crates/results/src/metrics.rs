@@ -82,7 +82,7 @@ impl ProgramTimes {
     }
 
     /// Its speed-up by cycles, C_alone(i) / (C_shared(i) + C_wasted(i)), where C_wasted(i) is what
-    /// was left idle for its sake. \[F\] eq. 6. Only training leaves CPUs idle for one program.
+    /// was left idle for its training until it was done. \[F\] eq. 6.
     pub fn extended_speedup(&self) -> Option<f64> {
         let (alone, shared) = self.alone_and_shared()?;
         let wasted = self.estimates.map_or(0.0, |estimates| estimates.training_idle_seconds);
@@ -133,8 +133,10 @@ pub struct Metrics {
     /// Sum of t_alone(i) / t(i). \[B\]. How many machines, each running one program alone, the run
     /// was worth.
     pub weighted_speedup: Option<f64>,
-    /// Sum of [`extended_speedup`](ProgramTimes::extended_speedup), EWSpeedup. \[F\] eq. 6. Waiting
-    /// does not count in it, so that taking turns alone improves nothing but cache and memory.
+    /// Sum of [`extended_speedup`](ProgramTimes::extended_speedup), EWSpeedup. \[F\] eq. 6. There,
+    /// every CPU is charged that is idle before fewer programs than CPUs are left, so that runs one
+    /// after the other gain nothing. Here only training is charged. The sum is therefore `None`
+    /// under policies that leave CPUs idle in other ways.
     #[serde(default)]
     pub extended_weighted_speedup: Option<f64>,
     /// The largest [`responsiveness`](ProgramTimes::responsiveness_seconds) of a program,

@@ -8,6 +8,7 @@ use super::outcome::{Completion, NotStarted, ProgramOutcome, Span, Stretch, Tota
 use super::setup::ProgramSetup;
 use crate::cpuset::CpuSet;
 use crate::engine::Repeat;
+use crate::estimates::Estimates;
 use crate::id::ProgramId;
 use crate::program::{Exit, Program, Usage};
 use crate::time::Nanos;
@@ -163,6 +164,14 @@ impl Account {
             self.outcome.waited += waited.unwrap_or_default();
             frozen.into_iter().for_each(|gap| self.outcome.frozen.add(gap));
         }
+    }
+
+    /// The policy has estimated its speed alone. Idle CPUs after it was done are not charged to it.
+    pub(super) fn estimates(&mut self, estimates: Estimates, now: Nanos) {
+        let is_over = self.outcome.done.is_some_and(|done| done < now);
+        let charged = self.outcome.estimates.filter(|_| is_over);
+        let idle = charged.map_or(estimates.training_idle_seconds, |e| e.training_idle_seconds);
+        self.outcome.estimates = Some(Estimates { training_idle_seconds: idle, ..estimates });
     }
 
     /// cosched has stopped all its threads from here on.

@@ -80,6 +80,9 @@ impl RunResult {
         assert_eq!(outcome.programs.len(), context.programs.len(), "not of the same programs");
         let programs = || zip(&outcome.programs, &context.programs);
         let times: Vec<_> = programs().map(|(o, c)| times(o, c)).collect();
+        // The machine's clock stands still while a simulation decides.
+        let is_measured = outcome.cost != Cost::default() && context.simulation.is_none();
+        let metrics = Metrics::of(&times, outcome.total, outcome.cpus);
         let mut result = RunResult {
             schema: SCHEMA.to_owned(),
             policy: context.policy.clone(),
@@ -98,7 +101,12 @@ impl RunResult {
             machine: context.machine.clone(),
             simulation: context.simulation.clone(),
             backends: context.backends.clone(),
-            metrics: rounded(Metrics::of(&times, outcome.total, outcome.cpus)),
+            metrics: rounded(Metrics {
+                extended_weighted_speedup: metrics
+                    .extended_weighted_speedup
+                    .filter(|_| charges_idle_cpus(context)),
+                ..metrics
+            }),
             programs: zip(programs(), &times)
                 .map(|((o, c), t)| ProgramResult {
                     not_started: o.not_started.map(|not_started| NotStartedResult {
@@ -131,7 +139,7 @@ impl RunResult {
                 switches: outcome.switches.count() as usize,
                 wake_lateness: quantiles(&outcome.wake_lateness),
                 switch_gap: quantiles(&outcome.switch_gaps),
-                policy_cost: (outcome.cost != Cost::default()).then(|| PolicyCost {
+                policy_cost: is_measured.then(|| PolicyCost {
                     reading_seconds: seconds(outcome.cost.reading),
                     deciding_seconds: seconds(outcome.cost.deciding),
                     code_samples: outcome.cost.code_samples,
@@ -141,6 +149,13 @@ impl RunResult {
         result.reject_impossible_solos();
         result
     }
+}
+
+/// Whether no CPU was idle because of the policy but in training, which is charged to programs:
+/// under the baselines of Linux, and under `fair-progress`.
+fn charges_idle_cpus(context: &Context) -> bool {
+    let policy = context.decided_by.as_ref().unwrap_or(&context.policy);
+    policy == "fair-progress" || policy.starts_with("linux")
 }
 
 /// Runs that count for the turnaround. A program that is repeated as a co-runner runs on after it

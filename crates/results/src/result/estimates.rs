@@ -21,7 +21,7 @@ pub struct EstimatesResult {
     pub sources: EstimateSources,
     /// How much the speeds alone of quanta of one phase differ; `None` where that is not known.
     pub phase_deviation: Option<f64>,
-    /// CPU time that was left idle for its training.
+    /// CPU time that was left idle for its training until it was done.
     pub training_idle_seconds: f64,
 }
 
@@ -42,15 +42,24 @@ impl EstimatesResult {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use cosched_core::Nanos;
+    use cosched_core::engine::outcome::Outcome;
     use cosched_core::estimates::{EstimateSources, Estimates};
 
     use super::super::tests::{context, outcome};
-    use super::super::{PolicyCost, RunResult};
+    use super::super::{Context, PolicyCost, RunResult, Simulation};
 
     /// 2 s of CPU time, of which 1.6 s were measured and were worth 1.2 s alone; 1.6 s alone.
     fn run() -> RunResult {
+        let (context, outcome) = estimated();
+        RunResult::new(&outcome, &context)
+    }
+
+    fn estimated() -> (Context, Outcome) {
         let (mut context, mut outcome) = (context(), outcome());
+        context.policy = "fair-progress".to_owned();
         context.programs[0].solo_cpu = Some(Nanos::from_millis(1600));
         outcome.programs[0].estimates = Some(Estimates {
             cpu_seconds: 1.6,
@@ -60,7 +69,7 @@ mod tests {
             training_idle_seconds: 0.5,
         });
         outcome.cost.reading = Nanos::from_millis(7);
-        RunResult::new(&outcome, &context)
+        (context, outcome)
     }
 
     #[test]
@@ -78,6 +87,31 @@ mod tests {
         assert_eq!(run.own.policy_cost, Some(cost));
         let read = RunResult::read(run.to_json().as_bytes(), std::path::Path::new("x")).unwrap();
         assert_eq!(read, run);
+    }
+
+    /// A policy may run programs one after the other while CPUs are idle.
+    #[test]
+    fn speedups_by_cycles_need_a_policy_that_charges_idle_cpus() {
+        let (mut context, outcome) = estimated();
+        let mut known = |policy: &str, decided_by: Option<&str>| {
+            context.policy = policy.to_owned();
+            context.decided_by = decided_by.map(str::to_owned);
+            RunResult::new(&outcome, &context).metrics.extended_weighted_speedup.is_some()
+        };
+        assert!(known("linux", None) && known("linux-groups", None));
+        assert!(!known("fcfs", None) && !known("gang", None));
+        assert!(!known("linux", Some("auto")));
+    }
+
+    /// A simulation takes no time to read, but counts samples.
+    #[test]
+    fn a_simulation_does_not_tell_what_its_policy_cost() {
+        let (mut context, outcome) = estimated();
+        assert!(RunResult::new(&outcome, &context).own.policy_cost.is_some());
+        let (machine, kernel) = ("core:2".to_owned(), "cfs".to_owned());
+        let set = BTreeMap::new();
+        context.simulation = Some(Simulation { machine, kernel, seed: 1, set });
+        assert_eq!(RunResult::new(&outcome, &context).own.policy_cost, None);
     }
 
     /// Half of its solo time shows that this was wrong, and the CPU time of the same runs with it.

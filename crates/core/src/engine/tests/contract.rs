@@ -88,6 +88,26 @@ fn the_latest_estimates_stay_in_the_outcome() {
     assert!(outcome.programs[0].estimates.is_some());
 }
 
+/// A program that runs again as a co-runner is not charged what is left idle for it then.
+#[test]
+fn idle_cpus_are_charged_only_until_a_program_is_done() {
+    let policy = Scripted(move |_: &[Cause], world: &World<'_>, plan: &mut Plan| {
+        run_all(world, plan);
+        let now = world.now.as_secs_f64();
+        let estimates =
+            Estimates { cpu_seconds: now, training_idle_seconds: now, ..Estimates::default() };
+        plan.output(p(0), Output::Estimated(estimates));
+    });
+    let mut programs = setup(vec![ProgramSetup::new(1), ProgramSetup::new(1)]);
+    programs.programs[0].repeat = Repeat::UntilAllFinish;
+    let (_, outcome) = run(Fake::new([MS(100), MS(350)]), policy, programs);
+    let [of, _] = &outcome.programs[..] else { panic!("two programs") };
+    let estimates = of.estimates.unwrap();
+    let done = of.done.unwrap().as_secs_f64();
+    assert!(estimates.cpu_seconds > done && estimates.training_idle_seconds <= done);
+    assert!(estimates.training_idle_seconds > 0.0);
+}
+
 /// Two reads of the first program, with three samples of its code each. The other one was not
 /// read, and what it had is of an earlier read.
 #[test]
