@@ -32,7 +32,7 @@ pub use calibrate::calibrate;
 pub use check::check;
 pub use compared::Simulated;
 pub use measure::measure;
-pub(crate) use measure::{Stream, memory_of_streams, memory_peak, streams};
+pub(crate) use measure::{Stream, bytes_of_thread, memory_of_streams, memory_peak, streams};
 use options::RunOptions;
 pub use pace::MOST_EVENTS;
 pub use params::params;

@@ -25,7 +25,7 @@ use cosched_policy::{Placement, Slowdowns, place};
 
 use crate::replace::{self, FileKind};
 use crate::session::Session;
-use crate::sim::{Stream, memory_of_streams, streams};
+use crate::sim::{Stream, bytes_of_thread, memory_of_streams, streams};
 use crate::slowdown_document::SlowdownsDocument;
 use crate::ui::failure::Failure;
 use crate::ui::{Talk, print_json, say};
@@ -37,9 +37,12 @@ const SCHEMA: &str = "cosched-calibrate-slowdowns/1";
 const PERCENTS: [u32; 5] = [20, 40, 60, 80, 100];
 /// More additions than this per cache line make no traffic.
 const MOST_ADDITIONS: u32 = 1 << 16;
-/// A measurement warms up for a part of its window, and makes threads and their arrays (seconds).
+/// A measurement warms up for a part of its window, and makes threads (seconds).
 const WITH_WARMING: f64 = 1.2;
 const MAKING: f64 = 0.1;
+/// Each thread fills so much of its arrays in a second, bytes: most of the time, the kernel clears
+/// memory.
+const FILLING: f64 = 1e9;
 /// Measurements that one variant takes until its additions are found.
 const SEARCH: usize = 10;
 
@@ -77,7 +80,7 @@ pub fn slowdowns(out: &Path, choices: SlowdownChoices, json: bool) -> Result<Exi
     let mut kept = Kept::open(&kept::beside(out), setting)?;
     let combinations = combinations(PERCENTS.len(), places.len());
     kept.check(PERCENTS.len(), |next| combinations[next % combinations.len()].len())?;
-    tell_time(&kept, combinations.len() * usize::from(choices.runs), window_seconds);
+    tell_time(&kept, combinations.len() * usize::from(choices.runs), each(&places, window_seconds));
     session.tell_if_busy(Talk::Usual);
     let bench = StreamBench { places: &places, window: choices.window };
     let (measured, disturbed) =
@@ -173,7 +176,7 @@ fn check_memory(needed: u64, left: Option<u64>) -> Result<(), Failure> {
 }
 
 /// Says how long it will take, and that it can be interrupted.
-fn tell_time(kept: &Kept, all: usize, window_seconds: f64) {
+fn tell_time(kept: &Kept, all: usize, each: f64) {
     let left = all.saturating_sub(kept.measured.len());
     let search = if kept.additions.is_none() { SEARCH * PERCENTS.len() } else { 0 };
     let known = match kept.measured.len() {
@@ -184,13 +187,18 @@ fn tell_time(kept: &Kept, all: usize, window_seconds: f64) {
         "measuring streams through memory, alone and together: {}{known}, about {}. The machine \
          has to be idle. Ctrl-C keeps what is measured, and this command goes on with it",
         count(left, "measurement", "measurements"),
-        remaining(left + search, window_seconds)
+        remaining(left + search, each)
     ));
 }
 
-fn remaining(measurements: usize, window_seconds: f64) -> String {
-    let seconds = measurements as f64 * (WITH_WARMING * window_seconds + MAKING);
-    match seconds {
+/// Seconds that a measurement takes at most. The arrays of a program alone are the largest.
+fn each(places: &[Vec<usize>], window_seconds: f64) -> f64 {
+    let bytes = bytes_of_thread(&places[0]);
+    WITH_WARMING * window_seconds + MAKING + bytes as f64 / FILLING
+}
+
+fn remaining(measurements: usize, each: f64) -> String {
+    match measurements as f64 * each {
         s if s < 120.0 => format!("{:.0} s", s.max(1.0).ceil()),
         s => format!("{:.0} min", (s / 60.0).ceil()),
     }
@@ -227,7 +235,7 @@ impl StreamBench<'_> {
                 (next / combinations.len(), &combinations[next % combinations.len()]);
             let part = Some((round, kind(together)));
             if std::mem::replace(&mut told, part) != part {
-                let left = remaining(all - next, self.window.as_secs_f64());
+                let left = remaining(all - next, each(self.places, self.window.as_secs_f64()));
                 let what = kind(together);
                 say(format_args!("round {} of {runs}: {what}, about {left} left", round + 1));
             }
@@ -290,7 +298,10 @@ mod tests {
 
     #[test]
     fn the_time_is_known_before_the_start() {
-        assert_eq!(remaining(325 + 50, 0.5), "5 min");
-        assert_eq!([remaining(40, 0.5), remaining(1, 0.01)], ["28 s", "1 s"]);
+        assert_eq!(remaining(325 + 50, 0.7), "5 min");
+        assert_eq!([remaining(40, 0.7), remaining(1, 0.01)], ["28 s", "1 s"]);
+        // Arrays of 24 MiB at least take another 25 ms.
+        let short = each(&[vec![0]], 0.5) - 0.7;
+        assert!((0.025..4.4).contains(&short), "{short}");
     }
 }

@@ -35,7 +35,7 @@ use crate::ui::{Talk, print, print_json, say};
 pub(super) use cpu::spin_turn;
 use description::MeasuredFigures;
 pub(crate) use memory::peak as memory_peak;
-pub(crate) use streams::{Stream, memory_of_streams, streams};
+pub(crate) use streams::{Stream, bytes_of_thread, memory_of_streams, streams};
 
 /// How thoroughly to measure.
 #[derive(Clone, Copy, Debug)]

@@ -28,14 +28,19 @@ pub(crate) struct Stream {
 
 /// How many bytes programs on these CPUs take together.
 pub(crate) fn memory_of_streams(cpus: &[usize]) -> u64 {
-    (beyond_caches(cpus, cpus.len()) * cpus.len()) as u64
+    (bytes_of_thread(cpus) * cpus.len()) as u64
+}
+
+/// The bytes of the arrays of each thread, where one streams on each of these CPUs.
+pub(crate) fn bytes_of_thread(cpus: &[usize]) -> usize {
+    beyond_caches(cpus, cpus.len())
 }
 
 /// What each of these programs moves between caches and memory while all of them run for so long,
 /// GB/s. No two share a CPU.
 pub(crate) fn streams(all: &[Stream], window: Duration) -> Result<Vec<f64>, Failure> {
     let cpus: Vec<usize> = all.iter().flat_map(|stream| &stream.cpus).copied().collect();
-    let bytes = beyond_caches(&cpus, cpus.len());
+    let bytes = bytes_of_thread(&cpus);
     let together = Barrier::new(cpus.len());
     let additions = |cpu: usize| {
         let own = all.iter().find(|stream| stream.cpus.contains(&cpu));
