@@ -46,7 +46,7 @@ use std::collections::BTreeMap;
 
 use cosched_core::{
     Actuator, Cause, Counts, Directive, Learned, Measure, Nanos, Output, Plan, Policy, ProgramId,
-    ProgramState, Sample, SchedulingChange, Settings, ThreadId, TrialResult, UserCommand, World,
+    ProgramState, Sample, SchedulingChange, Settings, TrialResult, UserCommand, World,
     scaling_factor, to_nine_digits,
 };
 
@@ -58,7 +58,7 @@ pub use options::FaithfulOptions;
 use params::Params;
 pub use quanta::{Quanta, QuantaError};
 pub use reasons::{FaithfulReason, at_locks};
-use stages::StageSlices;
+use stages::{StageSlices, ThreadShares};
 
 /// How far the scaling factor may move before a new slice is chosen: the width of a row of table I.
 pub const RANGE: f64 = Params::DEFAULT.range;
@@ -154,9 +154,10 @@ impl Faithful {
     /// daemon sleeps "while program hasn't create its worker threads" (algorithm 1), for a time
     /// that it does not say. Here it is a part of the program's age (and [`Params::look`] at
     /// least), so that workers are noticed late by no more than that, and a program that never
-    /// makes any costs next to nothing.
+    /// makes any costs next to nothing. Many such programs share the looks that one would have.
     fn count_threads(&mut self, id: ProgramId, world: &World<'_>, plan: &mut Plan) {
         let Some(program) = world.program(id) else { return };
+        let looked_at = self.programs.values().filter(|t| t.stage == Stage::Alone).count();
         let Some(tracked) = self.programs.get_mut(&id).filter(|t| t.stage == Stage::Alone) else {
             return;
         };
@@ -168,7 +169,8 @@ impl Faithful {
         }
         let Params { look, late, .. } = self.params;
         let age = world.now.since(program.arrived);
-        let next = Nanos((age.0 as f64 * late) as u64).max(look).min(tracked.interval);
+        let least = look * looked_at as u64;
+        let next = Nanos((age.0 as f64 * late) as u64).max(least).min(tracked.interval);
         if std::mem::replace(&mut tracked.look, next) != next {
             plan.measure(id, [Measure::Threads], next);
         }
@@ -189,9 +191,10 @@ impl Faithful {
         let factor = found.scaling_factor();
         let range = self.params.range;
         let stages = self.stages.entry(id).or_default();
-        let waits: Vec<_> = active_threads(world, id).filter_map(lock_share).collect();
+        let of_thread = |sample| shares(sample, self.options.io_waits);
+        let threads: Vec<_> = active_threads(world, id).filter_map(of_thread).collect();
         stages.retain(|thread| world.thread(thread).is_some());
-        stages.update(&waits, found.miss_ratio, &self.options.quanta, range);
+        stages.update(&threads, found.miss_ratio, &self.options.quanta, range);
         let is_pipeline = stages.range().is_some();
         let is_new = before.is_none_or(|before| to_nine_digits(factor - before).abs() > range);
         if !is_new {
@@ -407,10 +410,9 @@ impl IntervalShares {
         let (mut waited, mut slept, mut all) = (0.0, 0.0, 0.0);
         for thread in active_threads(world, id) {
             if let Some(wait) = thread.lock_wait {
-                let (lived, queued) = (lived(thread), thread.run_delay.unwrap_or_default());
                 waited += wait.as_secs_f64();
-                slept += lived.since(wait + thread.on_cpu + queued).as_secs_f64();
-                all += lived.as_secs_f64();
+                slept += asleep(thread, wait).as_secs_f64();
+                all += lived(thread).as_secs_f64();
             }
         }
         let mut own = world.samples.iter().filter(|sample| sample.program == id);
@@ -445,11 +447,20 @@ fn lived(thread: &Sample) -> Nanos {
     (thread.to - thread.from).since(thread.frozen)
 }
 
-/// A thread, and the share of its time at locks, where that is known.
-fn lock_share(sample: &Sample) -> Option<(ThreadId, f64)> {
-    let (thread, wait, lived) = (sample.thread?, sample.lock_wait?, lived(sample));
-    let share = || (wait.as_secs_f64() / lived.as_secs_f64()).min(1.0);
-    (lived > Nanos::ZERO).then(|| (thread, share()))
+/// The time that a thread slept for anything but locks.
+fn asleep(thread: &Sample, at_locks: Nanos) -> Nanos {
+    lived(thread).since(at_locks + thread.on_cpu + thread.run_delay.unwrap_or_default())
+}
+
+/// What an interval has shown of a thread, where its waits are known.
+fn shares(sample: &Sample, io_waits: bool) -> Option<ThreadShares> {
+    let (id, wait, lived) = (sample.thread?, sample.lock_wait?, lived(sample));
+    let share = |time: Nanos| (time.as_secs_f64() / lived.as_secs_f64()).min(1.0);
+    (lived > Nanos::ZERO).then(|| ThreadShares {
+        id,
+        at_locks: share(wait),
+        asleep: io_waits.then(|| share(asleep(sample, wait))),
+    })
 }
 
 /// Counts of the last-level cache, if there are any.

@@ -50,7 +50,7 @@ pub(crate) fn faithful() -> Snapshot {
     (snapshot.policy, snapshot.placement) = ("faithful".into(), None);
     (snapshot.quantum, snapshot.quantum_seconds) = (None, None);
     let slice = |slice_seconds, lock_contention, miss_ratio| {
-        Some(ChosenSlice { slice_seconds, lock_contention, miss_ratio })
+        Some(ChosenSlice { slice_seconds, lock_contention, miss_ratio, io_wait: None })
     };
     let (solver, rest) = snapshot.programs.split_at_mut(1);
     let (solver, sort) = (&mut solver[0], &mut rest[0]);

@@ -197,11 +197,14 @@ pub struct ChosenSlice {
     pub lock_contention: f64,
     /// Share of references to the last-level cache that missed, 0 to 1, where it is known.
     pub miss_ratio: Option<f64>,
+    /// Share of its threads' time asleep for anything but locks, 0 to 1, where that counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io_wait: Option<f64>,
 }
 
 impl From<Chosen> for ChosenSlice {
-    fn from(Chosen { slice, lock_contention, miss_ratio, .. }: Chosen) -> ChosenSlice {
-        ChosenSlice { slice_seconds: slice.as_secs_f64(), lock_contention, miss_ratio }
+    fn from(Chosen { slice, lock_contention, miss_ratio, io_wait }: Chosen) -> ChosenSlice {
+        ChosenSlice { slice_seconds: slice.as_secs_f64(), lock_contention, miss_ratio, io_wait }
     }
 }
 

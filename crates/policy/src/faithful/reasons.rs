@@ -153,7 +153,22 @@ pub fn at_locks(
         Some(ratio) => format!("{} cache misses", percent(ratio)),
         None => "cache misses unknown".to_owned(),
     };
-    let io_wait = io_wait.map(|share| format!("{} for input and output, ", percent(share)));
+    let io_wait = io_wait.map(|share| format!("{} asleep for anything else, ", percent(share)));
     let io_wait = io_wait.unwrap_or_default();
     format!("{} of the time at locks, {io_wait}{misses}", percent(lock_contention))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A timer is no input.
+    #[test]
+    fn other_sleep_is_not_called_input_and_output() {
+        let words = at_locks(0.25, Some(0.5), false, Some(0.1));
+        let expected =
+            "25 % of the time at locks, 10 % asleep for anything else, 50 % cache misses";
+        assert_eq!(words, expected);
+        assert!(!at_locks(0.25, None, false, None).contains("asleep"));
+    }
 }

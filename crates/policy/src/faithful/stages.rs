@@ -11,8 +11,8 @@
 //! which are the queues of a pipeline. A stage ends where the next thread waits for longer by more
 //! than a row of table I is wide. Threads that all wait alike are no pipeline.
 //!
-//! *Slice* of a stage: eq. 1 with the mean of its threads' shares, and the program's miss ratio, as
-//! references to the cache are not counted for each thread. A thread keeps its slice until the
+//! *Slice* of a stage: eq. 1 with the means of its threads' shares, and the program's miss ratio,
+//! as references to the cache are not counted for each thread. A thread keeps its slice until the
 //! factor of its stage has moved by more than the range, as in algorithm 1.
 
 use std::collections::BTreeMap;
@@ -30,11 +30,21 @@ pub(super) struct StageSlices {
     given: BTreeMap<ThreadId, Nanos>,
 }
 
-/// Threads by stage, from the one that waits least; `waits` has the share of time at locks of each.
-fn stages(waits: &[(ThreadId, f64)], range: f64) -> Vec<Vec<(ThreadId, f64)>> {
-    let mut sorted = waits.to_vec();
-    sorted.sort_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
-    let is_alike = |a: &(ThreadId, f64), b: &(ThreadId, f64)| to_nine_digits(b.1 - a.1) <= range;
+/// What an interval has shown of a thread; shares of its time, 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct ThreadShares {
+    pub(super) id: ThreadId,
+    pub(super) at_locks: f64,
+    /// Asleep for anything else, where that counts.
+    pub(super) asleep: Option<f64>,
+}
+
+/// Threads by stage, from the one that waits least at locks.
+fn stages(threads: &[ThreadShares], range: f64) -> Vec<Vec<ThreadShares>> {
+    let mut sorted = threads.to_vec();
+    sorted.sort_by(|a, b| a.at_locks.total_cmp(&b.at_locks).then(a.id.cmp(&b.id)));
+    let is_alike =
+        |a: &ThreadShares, b: &ThreadShares| to_nine_digits(b.at_locks - a.at_locks) <= range;
     sorted.chunk_by(is_alike).map(<[_]>::to_vec).collect()
 }
 
@@ -42,15 +52,17 @@ impl StageSlices {
     /// Takes in what an interval has shown. Threads that did not run keep what they have.
     pub(super) fn update(
         &mut self,
-        waits: &[(ThreadId, f64)],
+        threads: &[ThreadShares],
         miss_ratio: Option<f64>,
         quanta: &Quanta,
         range: f64,
     ) {
-        for stage in stages(waits, range) {
-            let mean = stage.iter().map(|(_, wait)| wait).sum::<f64>() / stage.len() as f64;
-            let factor = scaling_factor(mean, miss_ratio, None);
-            for (id, _) in stage {
+        for stage in stages(threads, range) {
+            let mean = |sum: f64| sum / stage.len() as f64;
+            let at_locks = mean(stage.iter().map(|thread| thread.at_locks).sum());
+            let asleep = stage.iter().map(|thread| thread.asleep).sum::<Option<f64>>().map(mean);
+            let factor = scaling_factor(at_locks, miss_ratio, asleep);
+            for id in stage.iter().map(|thread| thread.id) {
                 let before = self.chosen.get(&id).map(|(before, _)| *before);
                 if before.is_none_or(|before| to_nine_digits(factor - before).abs() > range) {
                     self.chosen.insert(id, (factor, quanta.slice(factor)));
@@ -102,8 +114,9 @@ mod tests {
         ThreadId { slot, generation: 0 }
     }
 
-    fn threads(waits: &[f64]) -> Vec<(ThreadId, f64)> {
-        (0..).map(id).zip(waits.iter().copied()).collect()
+    fn threads(waits: &[f64]) -> Vec<ThreadShares> {
+        let shares = |(id, wait): (_, &f64)| ThreadShares { id, at_locks: *wait, asleep: None };
+        (0..).map(id).zip(waits).map(shares).collect()
     }
 
     /// The stages of ferret (section III-C): Load, Segment, Extract, Vector, four threads of Rank,
@@ -141,6 +154,16 @@ mod tests {
         // With a miss ratio of 0.5, no factor is above 0.5.
         assert_eq!(slices(&updated(&FERRET, Some(0.5)))[3..6], [100, 100, 100]);
         assert_eq!(updated(&[0.5, 0.55, 0.52], None).range(), None, "no pipeline");
+    }
+
+    /// The second thread is 0.8325 of its time asleep for a file: 0.1675 gives 200 ms.
+    #[test]
+    fn time_asleep_counts_for_its_own_stage() {
+        let mut shares = threads(&[0.05, 0.55]);
+        (shares[0].asleep, shares[1].asleep) = (Some(0.0), Some(0.8325));
+        let mut found = StageSlices::default();
+        found.update(&shares, None, &Quanta::of_the_paper(), RANGE);
+        assert_eq!(slices(&found), [10, 200]);
     }
 
     #[test]

@@ -338,6 +338,18 @@ fn without_the_guard_the_first_actuator_is_always_used() {
     assert_eq!(lab.plan.reasons[0].why.read(), Some(given));
 }
 
+/// One is looked at after 10 ms. With 49 others, each is looked at after 500 ms.
+#[test]
+fn many_young_programs_cost_no_more_than_one() {
+    let mut lab = Lab::new(pure(), 4, vec![program(0, 1)]);
+    let period = |lab: &Lab<Faithful>| lab.plan.observe.first().map(|observe| observe.period);
+    assert_eq!(period(&lab), Some(Nanos::from_millis(10)));
+    (1..50).for_each(|slot| lab.arrive(program(slot, 1)));
+    assert_eq!(period(&lab), Some(Nanos::from_millis(500)));
+    lab.tell(&[Cause::Sampled(A)]);
+    assert_eq!(period(&lab), Some(Nanos::from_millis(500)));
+}
+
 #[test]
 fn waiting_for_input_and_output_gives_no_long_slice() {
     let mut at_locks = prepared();

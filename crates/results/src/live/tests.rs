@@ -225,8 +225,12 @@ fn a_slice_and_a_trial_stay_until_the_next_choice() {
     impl Policy for Tries {
         fn decide(&mut self, _: &[Cause], world: &World<'_>, plan: &mut Plan) {
             let [program] = world.programs else { return };
-            let chosen =
-                Chosen { slice: MS(30), lock_contention: 0.25, miss_ratio: None, io_wait: None };
+            let chosen = Chosen {
+                slice: MS(30),
+                lock_contention: 0.25,
+                miss_ratio: None,
+                io_wait: Some(0.5),
+            };
             let (actuator, against) = (Actuator::Batch, Actuator::None);
             self.0 += 1;
             if self.0 == 1 {
@@ -244,11 +248,13 @@ fn a_slice_and_a_trial_stay_until_the_next_choice() {
     let seen = seen(&[MS(400)], vec![ProgramSetup::new(2)], Tries(0), MS(60), true);
     let last = &seen[seen.len() - 2].programs[0];
     assert_eq!(last.why, Some(Why::new("in-gang")));
-    let slice = ChosenSlice { slice_seconds: 0.03, lock_contention: 0.25, miss_ratio: None };
+    let (lock_contention, miss_ratio, io_wait) = (0.25, None, Some(0.5));
+    let slice = ChosenSlice { slice_seconds: 0.03, lock_contention, miss_ratio, io_wait };
     assert_eq!(last.slice, Some(slice));
     assert_eq!((last.actuator, last.tried), (Some(Actuator::None), Some(Actuator::Batch)));
     let json = seen[seen.len() - 2].to_json();
     assert!(json.contains(r#""actuator":"none","tried":"batch""#), "{json}");
+    assert!(json.contains(r#""io_wait":0.5"#), "{json}");
 }
 
 /// A program's progress is what the policy said last. The times of training are added up.
