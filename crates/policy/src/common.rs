@@ -2,6 +2,7 @@
 
 pub(crate) mod goal;
 pub(crate) mod guard;
+pub(crate) mod nice;
 #[cfg(test)]
 pub(crate) mod on_an_engine;
 pub(crate) mod params;

@@ -12,6 +12,7 @@
 
 use cosched_core::{Cause, Plan, Policy, Program, Settings, World};
 
+use crate::common::nice::nice;
 use crate::common::reasons::SharedReason;
 use crate::descriptor::{Descriptor, Need};
 
@@ -48,11 +49,6 @@ pub(crate) const LINUX_WEIGHTS: Descriptor = Descriptor {
     )
 };
 
-/// The kernel's weight of a thread grows by this with each nice value (`sched_prio_to_weight`).
-const STEP: f64 = 1.25;
-/// The highest nice value.
-const NICEST: f64 = 19.0;
-
 #[derive(Debug)]
 pub(crate) struct Unmanaged {
     settings: Settings,
@@ -77,13 +73,6 @@ impl Unmanaged {
             by_weight: false,
         }
     }
-}
-
-/// The nice value of a program of this weight, where the heaviest one has this weight. The heaviest
-/// one keeps its nice value: to lower any takes a right that users lack.
-fn nice(weight: f64, heaviest: f64) -> i8 {
-    let steps = (heaviest / weight).ln() / STEP.ln();
-    steps.round().clamp(0.0, NICEST) as i8
 }
 
 impl Policy for Unmanaged {
@@ -144,7 +133,6 @@ mod tests {
         assert_eq!(of(&lab), [Some(6), Some(6), Some(3), None]);
         lab.exit(3);
         assert_eq!(of(&lab), [Some(3), Some(3), None]);
-        assert_eq!([nice(0.01, 100.0), nice(5.0, 5.0), nice(0.9, 1.0)], [19, 0, 0]);
     }
 
     #[test]

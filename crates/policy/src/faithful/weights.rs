@@ -11,20 +11,15 @@
 
 use cosched_core::Program;
 
-/// The factor of a step of the nice value.
-const STEP: f64 = 1.25;
-const NICEST: f64 = 19.0;
+use crate::common::nice::nice;
 
 /// For each program the nice value to add, where weights differ.
 pub(super) fn nice_values(programs: &[Program]) -> Vec<Option<i8>> {
     let differ = programs.windows(2).any(|pair| pair[0].weight != pair[1].weight);
     let of_a_thread = |program: &Program| program.weight / f64::from(program.thread_count.max(1));
     let heaviest = programs.iter().map(of_a_thread).fold(0.0, f64::max);
-    let nice = |program: &Program| (heaviest / of_a_thread(program)).ln() / STEP.ln();
-    programs
-        .iter()
-        .map(|program| differ.then(|| nice(program).round().clamp(0.0, NICEST) as i8))
-        .collect()
+    let of = |program| differ.then(|| nice(of_a_thread(program), heaviest));
+    programs.iter().map(of).collect()
 }
 
 #[cfg(test)]
