@@ -9,6 +9,7 @@ mod barriers;
 mod by_weight;
 mod crowding;
 mod here;
+mod jobs;
 mod learned;
 mod live;
 mod load;

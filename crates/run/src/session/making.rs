@@ -1,7 +1,6 @@
 //! How a run is made: everything is checked, then the engine has this machine obey the policy until
 //! the end.
 
-use std::ffi::OsString;
 use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::SystemTime;
@@ -11,22 +10,20 @@ use cosched_core::engine::outcome::Ended;
 use cosched_core::engine::{Engine, Watch};
 use cosched_core::format::count;
 use cosched_linux::clients::cpu_time::Roots;
-use cosched_linux::control::ext::{SchedulerBackend, loader};
+use cosched_linux::control::ext::loader;
 use cosched_linux::control::run_cgroups::{
     ByWeight, FreezerBackend, RunCgroupsError, ShareBackend, Wishes,
 };
-use cosched_linux::hook::{self, BARRIER_MODE, Hook, Uses};
 use cosched_linux::kernel::clock::own_cpu_seconds;
 use cosched_linux::kernel::signals;
-use cosched_linux::machine::{Config, Job, Linux, MachineError, Origin};
+use cosched_linux::machine::{Config, Job, Linux, MachineError};
 use cosched_linux::observe::barrier_stats::StatsOfRun;
 use cosched_linux::observe::counters::Events;
 use cosched_linux::process::helper::OWN_EXECUTABLE;
-use cosched_linux::process::launch::{LaunchOrder, LineLabels, OutputTo};
 use cosched_linux::safety::undo;
 use cosched_policy::{Kind, Learns, Turns, binds_by_weight};
 use cosched_results::result::{Backends, NONE, RunResult};
-use cosched_workload::{BarrierMode, OPENMP, ProgramSpec};
+use cosched_workload::BarrierMode;
 
 use super::by_weight::unused_by_weight;
 use super::here::{Planned, Session, THIS};
@@ -35,7 +32,7 @@ use super::molding::Molded;
 use super::pauses::Pauses;
 use super::request::{Origins, Ran, Request};
 use super::sources::{self, ProgressSource};
-use super::{actuators, barriers, misses, seen, streams};
+use super::{actuators, misses, seen, streams};
 use crate::how::How;
 use crate::how::check::{unused_weights, without_malleable};
 use crate::live::ShownRun;
@@ -232,7 +229,7 @@ impl Session {
             topology: self.topology.clone(),
             cpus: self.usable.cpus,
             wishes: wishes(request),
-            ext: is_by_ext(request).then(loader::find).transpose().map_err(Failure::input)?,
+            ext: request.is_by_ext().then(loader::find).transpose().map_err(Failure::input)?,
             turns: request.kind.makes_gangs(),
             units: request.kind.makes_gangs() || request.kind.measures(),
             // In a co-run, CPUs are to be shared as they would be without cosched.
@@ -348,108 +345,6 @@ impl Session {
         let learning = outcome.programs.iter().map(|program| program.learning).collect();
         Ok(Ran { result, learning, ended: outcome.ended, troubles })
     }
-
-    fn job(
-        &self,
-        origin: Origin,
-        spec: &ProgramSpec,
-        barrier: BarrierMode,
-        request: &Request<'_>,
-    ) -> Result<Job, Failure> {
-        if let Origin::Running(_) = origin {
-            return Ok(Job {
-                origin,
-                order: LaunchOrder::default(),
-                stdout: OutputTo::Inherit,
-                stderr: OutputTo::Inherit,
-                freezable_for_sure: false,
-                grouped_by_user: true,
-                hook: None,
-            });
-        }
-        if barrier == BarrierMode::Tidon && !is_by_ext(request) {
-            return Err(Failure::Input(format!(
-                "{}: the barrier tidon needs cosched's scheduler in the kernel (remedy: add \
-                 --scheduler ext, or choose another barrier, such as donate)",
-                spec.places.command
-            )));
-        }
-        let uses = Uses {
-            threads: spec.malleable && origin == Origin::Started,
-            barriers: barrier == BarrierMode::Donate,
-            progress: request.hears_progress(),
-        };
-        let hook = sources::is_inside(spec, request).then(|| hook_for(spec, uses)).transpose()?;
-        let mut env = self.started_with(spec, request);
-        // What an outer run has told its programs is not meant for those of this one.
-        env.retain(|(name, _)| !spec.inherits(BARRIER_MODE) || name != BARRIER_MODE);
-        if ![BarrierMode::Own, BarrierMode::Donate].contains(&barrier) {
-            env.push((BARRIER_MODE.into(), barrier.name().into()));
-        }
-        if uses.barriers {
-            env.extend(barriers::bound(&env).map(|(name, value)| (name.into(), value.into())));
-        }
-        if uses.threads {
-            say_threads(&mut env, self.threads(spec));
-        }
-        let labels = request.labels(spec);
-        if labels != LineLabels::default() {
-            write_at_once(&mut env);
-        }
-        let order = LaunchOrder {
-            executable: self.executable(spec)?,
-            argv: spec.command.clone(),
-            cwd: spec.cwd.clone(),
-            stdin: request.input(spec),
-            env,
-            labels,
-            ..LaunchOrder::default()
-        };
-        let file = |end: &str| request.output(spec, end);
-        let output = |path: Option<_>, otherwise| match path {
-            Some(path) => OutputTo::File { path, append: false },
-            None => otherwise,
-        };
-        let taken = if request.stdout_is_taken { OutputTo::Stderr } else { OutputTo::Inherit };
-        Ok(Job {
-            origin,
-            order,
-            stdout: output(file("stdout"), taken),
-            stderr: output(file("stderr"), OutputTo::Inherit),
-            freezable_for_sure: spec.freezable == Some(true),
-            grouped_by_user: spec.group.is_some(),
-            hook,
-        })
-    }
-}
-
-/// Tells a malleable program how many threads it may request, unless its environment does.
-/// Otherwise a process that it starts later, and that finds fewer CPUs in its mask by then, would
-/// never request more.
-fn say_threads(env: &mut Vec<(OsString, OsString)>, threads: u16) {
-    if !env.iter().any(|(name, _)| name == OPENMP) {
-        env.push((OPENMP.into(), threads.to_string().into()));
-    }
-}
-
-/// Has a Python program write each line at once, as it does at a terminal: into the pipe behind a
-/// label it would write only when many have come together.
-fn write_at_once(env: &mut Vec<(OsString, OsString)>) {
-    const UNBUFFERED: &str = "PYTHONUNBUFFERED";
-    if !env.iter().any(|(name, _)| name == UNBUFFERED) {
-        env.push((UNBUFFERED.into(), "1".into()));
-    }
-}
-
-fn hook_for(spec: &ProgramSpec, uses: Uses) -> Result<Hook, Failure> {
-    let what = match uses {
-        Uses { threads: true, .. } => "malleable",
-        Uses { barriers: false, progress: true, .. } => "progress",
-        _ => "barrier",
-    };
-    let refused = |error| Failure::Input(format!("{}: {what}: {error}", spec.places.command));
-    let library = hook::library().map_err(refused)?;
-    Ok(Hook { library, uses })
 }
 
 /// Refuses a choice of `fair-progress` that no real machine can carry out.
@@ -464,11 +359,6 @@ fn check_optimal(request: &Request<'_>) -> Result<(), Failure> {
     }
 }
 
-/// Whether the scheduler in the kernel is to schedule the programs' threads.
-fn is_by_ext(request: &Request<'_>) -> bool {
-    request.how.policy.scheduler == Some(SchedulerBackend::Ext)
-}
-
 /// A policy that freezes and binds no program needs no cgroup: signals and masks are there without
 /// any preparation.
 fn wishes(request: &Request<'_>) -> Wishes {
@@ -481,7 +371,7 @@ fn wishes(request: &Request<'_>) -> Wishes {
         by_weight: match by_weight(request.kind, request.how) {
             ByWeight::No => ByWeight::No,
             // That scheduler needs no CPU groups for it.
-            _ if is_by_ext(request) => ByWeight::InKernel,
+            _ if request.is_by_ext() => ByWeight::InKernel,
             by_weight => by_weight,
         },
     }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use cosched_core::engine::outcome::Ended;
 use cosched_core::{Exit, Learning, Profile, SpinLoop};
+use cosched_linux::control::ext::SchedulerBackend;
 use cosched_linux::machine::Origin;
 use cosched_linux::process::launch::LineLabels;
 use cosched_linux::process::tree::Process;
@@ -88,6 +89,11 @@ impl<'a> Request<'a> {
             spin_loops: &[],
             extras: Extras::default(),
         }
+    }
+
+    /// Whether the scheduler in the kernel is to schedule the programs' threads.
+    pub(super) fn is_by_ext(&self) -> bool {
+        self.how.policy.scheduler == Some(SchedulerBackend::Ext)
     }
 
     /// Whether what programs tell of their progress is of use.
