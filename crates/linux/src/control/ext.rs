@@ -6,11 +6,11 @@
 //!
 //! Loading it takes libraries that cosched does without, and possibly permissions that it lacks.
 //! Therefore a process of its own does that, `cosched-ext` ([`loader`]), and hands out the
-//! descriptors of the maps that both sides share ([`shared`]). The kernel removes the scheduler
+//! descriptors of the maps that both sides share (`shared`). The kernel removes the scheduler
 //! when that process ends. The threads then keep their class by name only, and the kernel schedules
 //! them as ordinary ones until the undo log gives the original class back.
 //!
-//! Turns by weight need a word again and again ([`ExtScheduler::renew`]): without it, the scheduler
+//! Turns by weight need a word again and again (`ExtScheduler::renew`): without it, the scheduler
 //! treats all programs alike. A cosched that is stuck or stopped therefore holds no program back.
 
 pub mod loader;
