@@ -21,6 +21,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// After so long a scheduler has what it is going to change.
+const SETTLED: Duration = Duration::from_millis(500);
+
 struct Barrier(UnsafeCell<MaybeUninit<libc::pthread_barrier_t>>);
 
 // SAFETY: this is what such a barrier is for.
@@ -124,6 +127,7 @@ fn main() {
             made = threads.into_iter().map(|thread| thread.join().unwrap()).min().unwrap();
         }
         ("headless", &[seconds]) => {
+            thread::sleep(SETTLED);
             let until = after(seconds);
             thread::spawn(move || {
                 spin(until);
@@ -134,6 +138,7 @@ fn main() {
         }
         ("burst", &[count]) => (0..count / 4).for_each(|_| with_threads(4, |_| compute(1000))),
         ("leaves", &[seconds]) => {
+            thread::sleep(SETTLED);
             let none = libc::sched_param { sched_priority: 0 };
             // SAFETY: reads a structure that outlives the call.
             assert_eq!(unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &none) }, 0);
