@@ -37,6 +37,7 @@
 
 #define STARVING 5000000000ULL
 #define SAME 50000000ULL
+#define LAG 200000000ULL /* so far behind the others may a program be that has waited, by weight */
 #define ROUND 2000000000ULL /* in which all threads of all programs are to have a slice */
 #define MOST_SIBLINGS 4096 /* so many queued threads are looked at for a named one */
 #define LEVELS 8
@@ -174,8 +175,8 @@ static __u64 vtime_of(struct program *program, bool is_filler)
 {
 	__u64 least = virtual_now[is_filler];
 
-	if (least > DEFAULT_SLICE && program->vtime[is_filler] < least - DEFAULT_SLICE)
-		program->vtime[is_filler] = least - DEFAULT_SLICE;
+	if (least > LAG && program->vtime[is_filler] < least - LAG)
+		program->vtime[is_filler] = least - LAG;
 	return program->vtime[is_filler];
 }
 
