@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn completions_offer_only_what_a_command_takes() {
-        assert_eq!(offered("exec", "policy"), ["linux", "faithful", "shuffling"]);
+        assert_eq!(offered("exec", "policy"), ["linux", "faithful", "shuffling", "balance"]);
         assert_eq!(offered("attach", "policy"), offered("exec", "policy"));
         for known in ["gang", "linux", "split"] {
             assert!(offered("compare", "policies").contains(&known.to_owned()), "{known}");

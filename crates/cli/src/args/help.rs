@@ -28,7 +28,7 @@ const SECTIONS: [HelpSection; 6] = [
     ("Policy fair-progress", &[OptionGroup::Equality]),
 ];
 /// The heading of options that do not depend on the policy, and these options by their clap ids.
-const BARRIERS: (&str, &[&str]) = ("Barriers", &["barrier"]);
+const THREADS: (&str, &[&str]) = ("Barriers and the scheduler", &["barrier", "scheduler"]);
 
 /// `cosched stat` has options of the same names, and no policies.
 const LOCKS: (&str, &[&str]) = ("Locks", &["groups", "group_by", "no_transfers", "sampled"]);
@@ -72,7 +72,7 @@ fn heading(id: &str, is_stat: bool) -> Option<&'static str> {
         let section = SECTIONS.iter().find(|(_, groups)| groups.contains(&group));
         section.map(|(heading, _)| *heading)
     };
-    let (others, ids) = if is_stat { LOCKS } else { BARRIERS };
+    let (others, ids) = if is_stat { LOCKS } else { THREADS };
     if ids.contains(&id) { Some(others) } else { of_policies() }
 }
 
@@ -152,7 +152,7 @@ mod tests {
         };
         sections().iter().flat_map(|(_, ids)| ids).for_each(|id| exists(id, "run"));
         LOCKS.1.iter().for_each(|id| exists(id, "stat"));
-        BARRIERS.1.iter().chain(&["grace"]).for_each(|id| exists(id, "run"));
+        THREADS.1.iter().chain(&["grace"]).for_each(|id| exists(id, "run"));
         SELDOM_IN_RUNS.iter().for_each(|id| exists(id, "run"));
         ["max_events", "watch"].iter().for_each(|id| exists(id, "sim"));
         SELDOM_COMPARED.iter().for_each(|id| exists(id, "compare"));

@@ -87,7 +87,7 @@ pub(crate) struct SimMachineArgs {
     #[arg(long, short, default_value = "eevdf", value_parser = choices::kernel(),
           hide_possible_values = true)]
     pub(crate) kernel: Kernel,
-    /// The seed of all random choices; the same seed gives the same run.
+    /// The seed of all random choices.
     #[arg(long, default_value_t = 1, allow_negative_numbers = true, value_parser = seed)]
     pub(crate) seed: u64,
     /// Where to place the threads of a program: on CPUs that share caches (packed), or on CPUs far
@@ -166,7 +166,7 @@ pub(crate) struct SimRunArgs {
     /// eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance, solaris-ts or solaris-fx.
     #[arg(long, short, value_parser = choices::kernel(), hide_possible_values = true)]
     pub(crate) kernel: Option<Kernel>,
-    /// The seed of all random choices; the same seed gives the same run [default: 1]
+    /// The seed of all random choices [default: 1]
     #[arg(long, allow_negative_numbers = true, value_parser = seed)]
     pub(crate) seed: Option<u64>,
     /// Simulate several values of a setting, and print one table. May be repeated.
