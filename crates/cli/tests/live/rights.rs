@@ -212,7 +212,7 @@ fn a_delegated_cgroup_is_cleaned_up_after_sigkill() {
     let script = |name: &str| format!("echo $$ > {name}; while :; do :; done");
     let tables = ["a", "b"].map(|name| program(name, "threads = 1", &script(name)));
     place.write("jobs.toml", tables.concat());
-    let run = ["run", "jobs.toml", "--policy", "gang", "--quantum", "5ms"];
+    let run = ["run", "jobs.toml", "--policy", "gang", "--quantum", "20ms"];
     let cosched = delegated.cosched(&place, &run);
     eventually("the programs", || !place.read("a").is_empty() && !place.read("b").is_empty());
     let marked = place.marked();
