@@ -37,7 +37,9 @@ struct bpf_timer {
 	__u64 opaque[2];
 } __attribute__((aligned(8)));
 
+/* The flags come first: the loader adds those that the kernel knows. */
 struct sched_ext_ops {
+	__u64 flags;
 	__s32 (*select_cpu)(struct task_struct *task, __s32 previous, __u64 flags);
 	void (*enqueue)(struct task_struct *task, __u64 flags);
 	void (*dispatch)(__s32 cpu, struct task_struct *previous);
@@ -50,11 +52,16 @@ struct sched_ext_ops {
 	void (*cpu_release)(__s32 cpu, struct scx_cpu_release_args *args);
 	__s32 (*init)(void);
 	void (*exit)(struct scx_exit_info *info);
-	__u64 flags;
 	__u32 timeout_ms;
 	char name[128];
 };
 
+/* The loader puts the running kernel's values in. */
+enum scx_enq_flags {
+	SCX_ENQ_HEAD = 1,
+};
+
+#define SCX_ENQ_REENQ (1ULL << 40)
 #define SCX_OPS_ENQ_LAST 2ULL
 #define SCX_OPS_SWITCH_PARTIAL 8ULL
 #define E2BIG 7

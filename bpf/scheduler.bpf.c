@@ -22,8 +22,14 @@
 // Slices end on time by a timer for each CPU. The kernel itself looks only at its ticks, which are 1 to 10 ms apart.
 //
 // The scheduler is loaded in partial mode: it has only threads of class SCHED_EXT. These run below all ordinary threads. An
-// ordinary thread that takes a CPU leaves the thread that ran there on that CPU's own queue, where no other CPU sees it; so
-// what is there goes back to the program's queue (cpu_release).
+// ordinary thread that takes a CPU leaves the thread that ran there on that CPU's own queue, where no other CPU sees it. That
+// thread goes back to the front of its program's queue (cpu_release; from 7.1 on, the kernel does so). Most ordinary threads
+// need a CPU for some microseconds. Then the displaced thread goes on there with the rest of its slice, if no other CPU has
+// taken it.
+//
+// The kernel counts a thread that executes this program as one that may not change its CPU, also while it is enqueued from
+// here. The flag that the loader adds (ENQ_MIGRATION_DISABLED, from 6.14 on) keeps it from putting such a thread back on the
+// CPU's own queue with a slice of the kernel's.
 //
 // Membership is as in runstate.bpf.c: a value in the storage of a process' first thread. What it starts inherits it.
 
@@ -87,7 +93,7 @@ struct cpu {
 	__u32 handed;   /* kernel's number of the thread that was put next */
 	__u32 process;  /* kernel's number of the process of the thread that named another */
 	__u32 kicked;   /* its thread is to make room */
-	__u32 unused;
+	__u32 displaced; /* kernel's number of the thread that an ordinary one displaced, and that is to be next */
 };
 
 struct {
@@ -229,6 +235,19 @@ static void displace(struct task_struct *task, struct control *all, __u64 now)
 	}
 }
 
+// An ordinary thread took this thread's CPU. Notes that it is to be next there, and returns what is left of its slice.
+static __u64 note_displaced(struct task_struct *task, __u64 most)
+{
+	struct cpu *cpu = cpu_at(scx_bpf_task_cpu(task));
+	__u64 left = task->scx.slice && task->scx.slice < most ? task->scx.slice : most;
+
+	if (cpu) {
+		cpu->displaced = task->pid;
+		cpu->left = left;
+	}
+	return left;
+}
+
 SEC("struct_ops/enqueue")
 void BPF_PROG(on_enqueue, struct task_struct *task, __u64 flags)
 {
@@ -236,6 +255,7 @@ void BPF_PROG(on_enqueue, struct task_struct *task, __u64 flags)
 	struct program *program = program_at(id);
 	struct control *all = the_control();
 	__u64 now = bpf_ktime_get_ns();
+	__u64 slice;
 	bool is_filler;
 	__s32 idle;
 
@@ -245,8 +265,15 @@ void BPF_PROG(on_enqueue, struct task_struct *task, __u64 flags)
 	vtime_of(program, is_filler);
 	if (!scx_bpf_dsq_nr_queued(id))
 		program->waits = now;
-	insert(task, id, slice_of(program, id, all, is_filler), flags);
+	slice = slice_of(program, id, all, is_filler);
+	if (flags & SCX_ENQ_REENQ) {
+		flags |= bpf_core_enum_value(enum scx_enq_flags, SCX_ENQ_HEAD);
+		slice = note_displaced(task, slice);
+	}
+	insert(task, id, slice, flags);
 	idle = scx_bpf_pick_idle_cpu(task->cpus_ptr, 0);
+	if (task->migration_disabled)
+		scx_bpf_kick_cpu(scx_bpf_task_cpu(task), SCX_KICK_IDLE);
 	if (idle >= 0)
 		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
 	else if (!is_filler)
@@ -279,7 +306,17 @@ static bool is_laggard(struct task_struct *task)
 	return !own || !first || own->arrived != first->round + 1;
 }
 
-// Puts the thread next that the last one here has named (algorithm 3, lines 4 to 9).
+// Whether it is the one that is to be next on a CPU.
+static bool is_named(struct cpu *cpu, struct task_struct *task)
+{
+	if (cpu->displaced)
+		return task->pid == cpu->displaced;
+	if (cpu->any)
+		return task->tgid == cpu->process && is_laggard(task);
+	return number_at(task, cpu->level) == cpu->target;
+}
+
+// Puts the thread next that was displaced here, or that the last one here has named (algorithm 3, lines 4 to 9).
 static bool hand_over(__s32 here, struct cpu *cpu)
 {
 	struct program *program = program_at(cpu->program);
@@ -295,8 +332,7 @@ static bool hand_over(__s32 here, struct cpu *cpu)
 			task = bpf_iter_scx_dsq_next(&it);
 			if (!task || done)
 				break;
-			if (cpu->any ? task->tgid != cpu->process || !is_laggard(task)
-				     : number_at(task, cpu->level) != cpu->target)
+			if (!is_named(cpu, task))
 				continue;
 			if (!may_run_on(task, here)) {
 				if (cpu->any)
@@ -304,16 +340,16 @@ static bool hand_over(__s32 here, struct cpu *cpu)
 				break;
 			}
 			move_set_slice(&it, cpu->left);
-			cpu->handed = task->pid;
+			cpu->handed = cpu->displaced ? 0 : task->pid;
 			done = move(&it, task, SCX_DSQ_LOCAL, 0);
 		}
 	}
 	bpf_iter_scx_dsq_destroy(&it);
-	cpu->target = cpu->any = 0;
-	if (done)
-		__sync_fetch_and_add(&program->handed_over, 1);
-	else
+	if (!done)
 		cpu->handed = 0;
+	else if (!cpu->displaced)
+		__sync_fetch_and_add(&program->handed_over, 1);
+	cpu->target = cpu->any = cpu->displaced = 0;
 	return done;
 }
 
@@ -375,9 +411,8 @@ void BPF_PROG(on_dispatch, __s32 here, struct task_struct *previous)
 
 	if (!all || !cpu)
 		return;
-	if ((cpu->target || cpu->any) && hand_over(here, cpu))
+	if ((cpu->target || cpu->any || cpu->displaced) && hand_over(here, cpu))
 		return;
-	cpu->target = cpu->any = 0;
 	goes_on = previous && previous->scx.flags & SCX_TASK_QUEUED && cpu->since;
 	if (goes_on) {
 		charge(cpu, all, now);
@@ -454,7 +489,7 @@ void BPF_PROG(on_running, struct task_struct *task)
 		cpu->same = cpu->since;
 	cpu->slice = task->scx.slice;
 	cpu->program = id;
-	cpu->target = cpu->any = cpu->kicked = 0;
+	cpu->target = cpu->any = cpu->kicked = cpu->displaced = 0;
 	program->waits = cpu->since;
 	__sync_fetch_and_add(&program->starts, 1);
 	if (cpu->handed && cpu->handed == task->pid) {

@@ -3,6 +3,8 @@
 //! - `rounds THREADS HEAVY LIGHT SECONDS`: threads compute and wait for each other at a POSIX
 //!   barrier. HEAVY and LIGHT are the steps of the first thread and of each other one in a round.
 //! - `spin THREADS SECONDS`: threads compute.
+//! - `stretches SECONDS`: two threads bound to the first CPU compute; the rounds are the
+//!   microseconds for which one of them keeps that CPU.
 //! - `bound CPUS SECONDS`: a thread bound to each of the first CPUs computes; the rounds are the
 //!   milliseconds of CPU time of the thread that had least.
 //! - `headless SECONDS`: the first thread ends, another one computes.
@@ -23,6 +25,9 @@ use std::time::{Duration, Instant};
 
 /// After so long a scheduler has what it is going to change.
 const SETTLED: Duration = Duration::from_millis(500);
+
+/// A thread that had no CPU time for so long has lost its CPU to a thread that computes.
+const AWAY: Duration = Duration::from_micros(100);
 
 struct Barrier(UnsafeCell<MaybeUninit<libc::pthread_barrier_t>>);
 
@@ -59,6 +64,39 @@ fn spin(until: Instant) {
     }
 }
 
+/// The CPU time of the calling thread.
+fn cpu_time() -> Duration {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(used.tv_sec as u64, used.tv_nsec as u32)
+}
+
+/// Computes; returns for how long the calling thread keeps a CPU: half of the time that it computes
+/// is in stretches of at least so many microseconds. The first half of the time does not count.
+fn stretch(until: Instant) -> u64 {
+    let begins = Instant::now() + (until - Instant::now()) / 2;
+    spin(begins);
+    let (mut used, mut seen, mut stretches) = (cpu_time(), begins, Vec::new());
+    let mut came = used;
+    while seen < until {
+        compute(100);
+        let (now, using) = (Instant::now(), cpu_time());
+        if (now - seen).saturating_sub(using - used) > AWAY {
+            stretches.push(using - came);
+            came = using;
+        }
+        (seen, used) = (now, using);
+    }
+    stretches.push(used - came);
+    stretches.sort();
+    let half = stretches.iter().sum::<Duration>() / 2;
+    let mut total = Duration::ZERO;
+    let shorter = stretches.iter().take_while(|stretch| {
+        total += **stretch;
+        total < half
+    });
+    stretches[shorter.count()].as_micros() as u64
+}
+
 /// Has `threads` threads do it, this one among them, which is the first.
 fn with_threads(threads: u64, act: impl Fn(bool) + Sync) {
     thread::scope(|scope| {
@@ -84,17 +122,21 @@ fn rounds(threads: u64, heavy: u64, light: u64, end: Instant) -> u64 {
     rounds.load(Relaxed)
 }
 
-/// Computes on this CPU alone; returns the CPU time of the calling thread, milliseconds.
-fn spin_on(cpu: u64, until: Instant) -> u64 {
+/// Binds the calling thread.
+fn bind_to(cpu: u64) {
     // SAFETY: a set of CPUs is a number without rules, and only this thread's mask is set.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(cpu as usize, &mut set);
         assert_eq!(libc::sched_setaffinity(0, size_of_val(&set), &set), 0);
     }
+}
+
+/// Computes on this CPU alone; returns the CPU time of the calling thread, milliseconds.
+fn spin_on(cpu: u64, until: Instant) -> u64 {
+    bind_to(cpu);
     spin(until);
-    let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    used.tv_sec as u64 * 1000 + used.tv_nsec as u64 / 1_000_000
+    cpu_time().as_millis() as u64
 }
 
 /// Ends the calling thread, and not the process.
@@ -120,6 +162,13 @@ fn main() {
             made = rounds(threads, heavy, light, after(seconds));
         }
         ("spin", &[threads, seconds]) => with_threads(threads, |_| spin(after(seconds))),
+        ("stretches", &[seconds]) => {
+            let until = after(seconds);
+            bind_to(0);
+            let other = thread::spawn(move || spin(until));
+            made = stretch(until);
+            other.join().unwrap();
+        }
         ("bound", &[cpus, seconds]) => {
             let until = after(seconds);
             let threads: Vec<_> =

@@ -13,6 +13,7 @@
 //! and lets an administrator give the right to load this scheduler, and nothing else, to users:
 //! the object is part of this executable, and no argument changes it.
 
+mod flags;
 mod kernel;
 mod message;
 
@@ -20,7 +21,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::process::ExitCode;
 use std::{env, io};
 
-use libbpf_rs::{Link, Map, MapCore, Object, ObjectBuilder, PrintLevel, set_print};
+use libbpf_rs::btf::Btf;
+use libbpf_rs::{Link, Map, MapCore, Object, ObjectBuilder, OpenObject, PrintLevel, set_print};
 use rustix::event::{PollFd, PollFlags, poll};
 
 /// What the build made of `bpf/scheduler.bpf.c`; empty where there was no clang.
@@ -91,7 +93,20 @@ fn load() -> Result<Object, String> {
             .to_owned());
     }
     let open = ObjectBuilder::default().name(SCHEDULER).and_then(|it| it.open_memory(OBJECT));
-    open.and_then(|open| open.load()).map_err(|error| kernel::why(&error))
+    let loaded = open.and_then(|mut object| {
+        add_flags(&mut object, flags::known(&Btf::from_vmlinux()?));
+        object.load()
+    });
+    loaded.map_err(|error| kernel::why(&error))
+}
+
+/// Adds to the scheduler's flags, which are its first field.
+fn add_flags(object: &mut OpenObject, flags: u64) {
+    let Some(mut scheduler) = object.maps_mut().find(|map| map.name() == SCHEDULER) else { return };
+    let fields = scheduler.initial_value_mut().and_then(|fields| fields.first_chunk_mut());
+    if let Some(first) = fields {
+        *first = (u64::from_ne_bytes(*first) | flags).to_ne_bytes();
+    }
 }
 
 fn attach(object: &mut Object) -> Result<Link, String> {

@@ -1,9 +1,7 @@
 //! `--scheduler ext`: cosched's scheduler in the kernel, on a kernel that can have one.
 //!
 //! The guest's clock counts instructions, and it is booted twice: what the tests print, all figures
-//! included, has to be the same the second time. The variant's list leaves out six tests that do
-//! not hold in every build yet: of shares and weights, donated shares within 2 %, displaced
-//! threads, bound threads, and slices.
+//! included, has to be the same the second time.
 
 use std::fs;
 
@@ -145,22 +143,22 @@ fn slices_have_any_length() {
     if !is_guest() {
         return;
     }
-    for (slice, least, most) in [(0.5, 0.3, 1.8), (150.0, 6.0, 400.0)] {
+    for slice in [0.5, 150.0] {
         let place = Place::new();
         let row = format!(
             "schema = 'cosched-quanta/1'\n[[row]]\nup_to = 1.0\nslice_milliseconds = {slice}\n"
         );
         place.write("quanta.toml", row);
-        let tables = ["a", "b"].map(|name| program(&place, name, "spin 2 12"));
+        // The first half of the time does not count: until the first choice, slices have 3 ms.
+        let programs = [("a", "stretches 12"), ("b", "bound 1 12")];
         let options = "--scheduler ext --policy faithful --no-guard --quanta quanta.toml";
+        let tables = programs.map(|(name, words)| program(&place, name, words));
         let ended = place.run(&tables, options).ended().with(0);
-        let result = ended.result();
-        assert!(result.deviations.is_empty(), "{:?}", result.deviations);
-        let of = counts(&result, 0);
-        let mean = 1000.0 * of.cpu_seconds / of.starts as f64;
-        println!("slices of {slice} ms: a thread keeps a CPU for {mean:.2} ms");
-        // Until the first choice, which takes some seconds here, slices have another length (3 ms).
-        assert!((least..most).contains(&mean), "{slice} ms: {mean} ms");
+        assert!(ended.result().deviations.is_empty(), "{}", ended.stderr);
+        let kept = said(&place, "a").0 as f64 / 1000.0;
+        println!("slices of {slice} ms: a thread keeps a CPU for {kept:.2} ms");
+        let (least, most) = (0.9 * slice, 1.1 * slice + 0.1);
+        assert!((least..most).contains(&kept), "{slice} ms: {kept} ms");
     }
 }
 
@@ -184,8 +182,8 @@ fn a_thread_displaced_by_an_ordinary_one_runs_elsewhere() {
     ordinary.wait().unwrap();
     let (made, _) = said(&place, "rounds");
     println!("{alone_made} rounds on two CPUs, {made} on what an ordinary thread left of them");
-    // On half of the CPUs, and not with the few percent that the kernel keeps for the class.
-    assert!(made * 10 > alone_made * 3, "{made} of {alone_made}");
+    // On one of two CPUs, and not with the few percent that the kernel keeps for the class.
+    assert!(made * 2 > alone_made, "{made} of {alone_made}");
     place.nothing_is_left_of(&ended);
 }
 
@@ -233,7 +231,7 @@ fn bound_threads_and_many_threads_get_their_turns() {
     let place = Place::new();
     let row = "schema = 'cosched-quanta/1'\n[[row]]\nup_to = 1.0\nslice_milliseconds = 900\n";
     place.write("quanta.toml", row);
-    let tables = ["a", "b"].map(|name| program(&place, name, "spin 40 14"));
+    let tables = ["a", "b"].map(|name| program(&place, name, "spin 40 12"));
     let options = "--scheduler ext --policy faithful --no-guard --quanta quanta.toml";
     let ended = place.run(&tables, options).ended().with(0);
     assert!(!ended.stderr.contains("has ended ("), "{}", ended.stderr);
@@ -248,15 +246,14 @@ fn nice_values_weigh_programs() {
         return;
     }
     let place = Place::new();
-    let light = program(&place, "light", "spin 2 6");
-    let heavy = program(&place, "heavy", "spin 2 6") + "weight = 4\n";
+    let light = program(&place, "light", "spin 2 4");
+    let heavy = program(&place, "heavy", "spin 2 4") + "weight = 4\n";
     let options = "--scheduler ext --policy linux-weights";
     let ended = place.run(&[light, heavy], options).ended().with(0);
     let share = share(&ended.result());
     println!("weights 1 and 4: {share:.3}");
     // 6 steps of nice: 0.8 to the 6th, 0.26, beside 1.
-    // One starts before the other, and they end likewise.
-    assert!((share - 0.208).abs() < 0.06, "{share}");
+    assert!((share - 0.208).abs() < 0.02, "{share}");
 }
 
 /// The kernel would end a scheduler that does not expect CPUs to come and go.
