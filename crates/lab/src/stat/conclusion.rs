@@ -14,7 +14,8 @@ Columns with % up to barr% are shares of the threads' time: delay% ready to run,
 lock% waiting for another thread, at a mutex, a condition or a barrier. vol/s: a thread left its CPU
 to wait; invol/s: it lost its CPU. Shares of invol/s: expir% because its time slice was over, sibl%
 earlier and to a thread of the same program. migr/s: arrivals at another CPU. xfer/s: locks handed
-to a sleeping thread; across%: to another group of CPUs.";
+to a sleeping thread; across%: to another group of CPUs. No column counts changes of priority: in
+Linux' fair class no priority changes.";
 
 /// From this share of the threads' time on, something is in the way.
 const MUCH: f64 = 0.1;
@@ -210,6 +211,15 @@ mod tests {
             cosched: None,
         };
         spent.conclusion("a", &place)
+    }
+
+    #[test]
+    fn the_legend_says_why_no_rate_of_priority_changes_is_shown() {
+        let last = LEGEND.split(". ").last();
+        let expected =
+            "No column counts changes of priority: in\nLinux' fair class no priority changes.";
+        assert_eq!(last, Some(expected));
+        assert!(LEGEND.lines().all(|line| line.len() <= 100));
     }
 
     #[test]
