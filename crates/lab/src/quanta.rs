@@ -5,7 +5,8 @@
 //! got the slice that suited its programs. How that is found is ours: docs/research/quanta.md.
 //!
 //! Every run is one of [`faithful`](Kind::Faithful) without its guard, so all are measured alike.
-//! With the kernel's own slice nothing is changed. Otherwise a table of one row gives the slice.
+//! All are in the class in which that policy uses the table (`carried_out`): `batch` with the
+//! kernel's own slice, or `batch-slice` with a table of one row.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -90,7 +91,13 @@ pub fn quanta(training: &Path, slices: &[Nanos], runs: u16) -> Result<ExitCode, 
 /// The table as `--quanta` reads it.
 fn file(rows: &[Row], machine: &str) -> String {
     let plain = |text: &str| text.replace(char::is_control, " ");
-    let head = format!("schema = {:?}\nmachine = {:?}\n", Quanta::SCHEMA, plain(machine));
+    let (base, with_slice) = (carried_out(None), carried_out(Some(Nanos::ZERO)));
+    let head = format!(
+        "schema = {:?}\nmachine = {:?}\n\n# Trained with {with_slice}, against {base} \
+         with the kernel's own slice.\n",
+        Quanta::SCHEMA,
+        plain(machine)
+    );
     let row = |(i, row): (usize, &Row)| {
         let (end, milliseconds) = (end(i), row.slice.as_secs_f64() * 1e3);
         format!(
@@ -153,7 +160,7 @@ fn run(
     let how = How::from(MeasureChoices {
         interval: Some(INTERVAL),
         no_guard: true,
-        actuators: Some(vec![slice.map_or(Actuator::None, |_| Actuator::Slice)]),
+        actuators: Some(vec![carried_out(slice)]),
         quanta: quanta.map_err(Failure::input)?,
         ..MeasureChoices::default()
     });
@@ -168,6 +175,12 @@ fn run(
         _ => None,
     });
     Ok((seconds, factor))
+}
+
+/// What the policy without its guard carries out with this slice (section III: "Same priority is
+/// assigned to all the threads"), so that two runs differ by their slices alone.
+fn carried_out(slice: Option<Nanos>) -> Actuator {
+    slice.map_or(Actuator::Batch, |_| Actuator::BatchSlice)
 }
 
 /// The rows of the table. A row without a program takes the slice of the nearest row that has one;
@@ -227,6 +240,8 @@ fn mean(values: &[f64]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use cosched_policy::FaithfulOptions;
+
     use super::*;
 
     /// A program of ten rounds, which differ a little, with the kernel's own slice of 3 ms and with
@@ -267,6 +282,18 @@ mod tests {
     fn programs_of_a_row_count_by_their_geometric_mean() {
         let row = |other| table(&[trained(0.42, [0.5, 0.9]), trained(0.48, [other, 0.9])])[4];
         assert_eq!((row(1.6), row(1.7)), ((1, "measured"), (100, "measured")));
+    }
+
+    /// Otherwise the table would be for settings that no program gets.
+    #[test]
+    fn training_carries_out_what_faithful_does_without_its_guard() {
+        let with_slice = carried_out(Some(Nanos::from_millis(1)));
+        assert_eq!(FaithfulOptions::of_the_paper().actuators, [with_slice]);
+        let [bare, full] = [None, Some(Nanos::from_millis(1))]
+            .map(|slice| carried_out(slice).settings(slice.unwrap_or_default(), None).class);
+        assert_eq!(bare, full, "a comparison is of slices, not of classes");
+        let table = file(&[], "here");
+        assert!(table.contains("# Trained with batch-slice, against batch"), "{table}");
     }
 
     #[test]

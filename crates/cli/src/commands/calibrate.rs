@@ -24,6 +24,8 @@ pub(crate) struct CalibrateArgs {
 enum What {
     /// Measure which slice suits which scaling factor, as for table I of the paper on faithful
     /// scheduling. Prints the table for `--quanta`.
+    ///
+    /// It trains with batch-slice, which faithful carries out without its guard.
     Quanta(QuantaArgs),
     /// Measure how much programs that stream through memory slow each other down, in pairs and
     /// triples. Writes the table for `--slowdowns`.
