@@ -28,6 +28,7 @@ mod policy;
 mod program;
 mod reason;
 mod sample;
+mod sleep_slots;
 mod speedup;
 pub mod spinning;
 mod time;
@@ -52,6 +53,7 @@ pub use program::{
 };
 pub use reason::{Reason, Says, Value, Why, Wording, Words};
 pub use sample::{Arena, IpBin, LockShare, MachineSample, Measure, Quality, Sample};
+pub use sleep_slots::sleep_slots;
 pub use speedup::Speedup;
 pub use spinning::{SpinLoop, SpinShare, Spinning};
 pub use time::{Nanos, parse_duration};

@@ -125,7 +125,8 @@ impl SimulatedWorld {
 
     /// A thread cannot go on: it spins as long as its program does, then sleeps.
     fn wait(&mut self, tid: Tid, program: usize, waiting: WaitTarget) -> bool {
-        self.wait_spinning(tid, waiting, self.programs[program].model.spin.0)
+        let spin = self.spins(program, self.programs[program].model.spin);
+        self.wait_spinning(tid, waiting, spin)
     }
 
     /// A thread cannot go on: it spins for at most this many nanoseconds, then sleeps.
@@ -234,7 +235,8 @@ impl SimulatedWorld {
                     }
                     None => model.spin,
                 };
-                return self.wait_spinning(tid, WaitTarget::Lock, spin.0);
+                let spin = self.spins(program, spin);
+                return self.wait_spinning(tid, WaitTarget::Lock, spin);
             }
         }
         self.takes_over(tid, program, number);
@@ -265,7 +267,9 @@ impl SimulatedWorld {
         if let Some(spinner) = spinner {
             self.threads[spinner as usize].holds += 1;
         }
-        for waiter in spinner.into_iter().chain(sleeper) {
+        // Under load control a sleeper would find the lock taken, in a slot that is still its own.
+        let is_over = spinner.is_some() && self.programs[program].model.load_control.is_some();
+        for waiter in spinner.into_iter().chain(sleeper.filter(|_| !is_over)) {
             self.signal(tid, waiter);
         }
     }

@@ -47,6 +47,7 @@ mod eviction;
 mod fair;
 pub mod hardware;
 mod kernel;
+mod load_control;
 mod machine;
 pub mod model;
 mod place;

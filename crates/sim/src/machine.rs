@@ -167,6 +167,7 @@ impl Sim {
             first,
             alive: threads,
             runnable: 0,
+            slots: 0,
             sync: Sync::new(&model),
             evicted: vec![0.0; world.caches.len()],
             presences: vec![Presence::default(); world.caches.len()],
@@ -302,6 +303,7 @@ impl SimulatedWorld {
                 for tid in tids.take(if one_by_one { 1 } else { usize::MAX }) {
                     self.make_runnable(tid, EnqueueReason::Fresh);
                 }
+                self.plan_look_at_load();
                 self.tell(Happening::Started(id));
             }
             Effect::Freeze(run, order) => {

@@ -159,6 +159,9 @@ pub struct Model {
     /// If set: a thread that waits for a lock spins only while its holder is on a CPU, and at most
     /// this long (the adaptive mutexes of Solaris).
     pub adaptive: Option<Nanos>,
+    /// If set: a thread that waits for another spins, and sleeps only where the machine has more
+    /// runnable threads than CPUs; the load is looked at this often (load control).
+    pub load_control: Option<Nanos>,
     /// Whether it reports how often its barriers have opened and its regions begun.
     pub tells: bool,
     /// How many barriers the script names.
@@ -180,6 +183,7 @@ impl Model {
             spin: Nanos::ZERO,
             barrier: None,
             adaptive: None,
+            load_control: None,
             tells: false,
             barriers: 0,
             locks: 0,

@@ -125,6 +125,8 @@ enum Due {
     Tick(usize),
     /// The threads of programs in turn are moved apart again.
     Spread,
+    /// Load control looks at the load.
+    Load,
     /// A sleep is over.
     Awake(Tid),
 }
@@ -196,6 +198,8 @@ pub(crate) struct ProgramRun {
     pub(crate) alive: u16,
     /// How many of them are runnable.
     pub(crate) runnable: u32,
+    /// How many of them may sleep by the load of the machine.
+    pub(crate) slots: u64,
     pub(crate) sync: Sync,
     /// How many bytes of each cache it has evicted.
     pub(crate) evicted: Vec<f64>,
@@ -228,7 +232,7 @@ impl SimulatedWorld {
             vec![0; groups.unwrap_or(0)]
         });
         let mut agenda = Agenda::new(seed);
-        agenda.grow(2 * count + 1);
+        agenda.grow(2 * count + 2);
         SimulatedWorld {
             prices: Prices::new(&hardware, &shape),
             caches: vec![Cache::default(); groups[Level::Llc as usize].len()],
@@ -351,6 +355,7 @@ impl SimulatedWorld {
             }
             Due::Tick(cpu) => self.tick(cpu),
             Due::Spread => self.keep_apart(),
+            Due::Load => self.look_at_load(),
             Due::Awake(tid) => self.wake(tid),
         }
     }
@@ -361,7 +366,8 @@ impl SimulatedWorld {
             _ if slot < cpus => Due::Horizon(slot),
             _ if slot < 2 * cpus => Due::Tick(slot - cpus),
             _ if slot == 2 * cpus => Due::Spread,
-            _ => Due::Awake((slot - 2 * cpus - 1) as Tid),
+            _ if slot == 2 * cpus + 1 => Due::Load,
+            _ => Due::Awake((slot - 2 * cpus - 2) as Tid),
         }
     }
 
@@ -373,8 +379,12 @@ impl SimulatedWorld {
         2 * self.cpus.len()
     }
 
+    pub(crate) fn load_slot(&self) -> usize {
+        2 * self.cpus.len() + 1
+    }
+
     pub(crate) fn sleep_slot(&self, tid: Tid) -> usize {
-        2 * self.cpus.len() + 1 + tid as usize
+        2 * self.cpus.len() + 2 + tid as usize
     }
 
     /// Repeats until every thread that can go on does.

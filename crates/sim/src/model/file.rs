@@ -13,6 +13,8 @@
 mod mistakes;
 mod script;
 
+use std::ops::RangeInclusive;
+
 use cosched_core::{Nanos, parse_duration};
 use cosched_workload::shown;
 use serde::Deserialize;
@@ -34,6 +36,8 @@ struct ModelFile {
     barrier: Option<String>,
     /// How long a thread spins for a lock, only while its holder is on a CPU.
     adaptive: Option<String>,
+    /// How often load control looks at the load, which then says whether a waiting thread spins.
+    load_control: Option<String>,
     #[serde(default)]
     imbalance: f64,
     /// Whether it requests threads at the beginning of each parallel part.
@@ -138,6 +142,10 @@ impl Model {
         let spin = mistakes.time("spin", &read.spin);
         let barrier = read.barrier.and_then(|text| at_barrier(&text, &mut mistakes));
         let adaptive = read.adaptive.map(|text| mistakes.time("adaptive", &text));
+        let load_control = read.load_control.map(|text| mistakes.time("load_control", &text));
+        if let Some(often) = load_control.filter(|often| !LOOKS.contains(often)) {
+            mistakes.add("load_control", &often.to_string(), "from 1us to 1h, such as \"7ms\"");
+        }
         let phases = read.phase.filter(|phases| !phases.is_empty());
         let phases = mistakes.required("phase", phases, WHAT_IT_DOES).unwrap_or_default();
         let repeats_nothing = read.repeat > 1 && phases.iter().all(ModelPhase::is_empty);
@@ -167,11 +175,15 @@ impl Model {
             tells: read.progress,
             barriers: u16::from(barriers),
             adaptive,
+            load_control,
             locks: 2,
             queues,
         })
     }
 }
+
+/// How often load control may look.
+const LOOKS: RangeInclusive<Nanos> = Nanos::from_micros(1)..=Nanos::from_secs(3600);
 
 /// What is missing in a model without phases.
 const WHAT_IT_DOES: &str = "what the program does: a line [[program.model.phase]], and below it a \

@@ -93,6 +93,16 @@ fn waiting_at_barriers_can_be_set() {
 }
 
 #[test]
+fn load_control_looks_as_often_as_a_model_says() {
+    let looks = |text: &str| read(&format!("{text}\n[[phase]]\ninstructions = 9"));
+    assert_eq!(looks("").unwrap().load_control, None);
+    let often = looks("load_control = '7ms'").unwrap().load_control;
+    assert_eq!(often, Some(Nanos::from_millis(7)));
+    let refused = looks("load_control = '0s'").unwrap_err().to_string();
+    assert!(refused.contains("load_control is 0") && refused.contains("7ms"), "{refused}");
+}
+
+#[test]
 fn critical_sections_are_a_part_of_a_threads_work() {
     let text = "[[phase]]\ninstructions = 4000\ncritical = { sections = 2, instructions = 100 }";
     let model = read(text).unwrap();
