@@ -13,6 +13,8 @@ use core::sync::atomic::AtomicU64;
 
 use cosched_page::{Hello, Page, SIZE, ThreadTable};
 
+/// Nanoseconds.
+const SECOND: u64 = 1_000_000_000;
 /// No descriptor.
 const NO_FILE: c_int = -1;
 
@@ -47,7 +49,7 @@ pub(crate) fn now() -> u64 {
 /// Nanoseconds of the monotonic clock.
 pub(crate) fn nanoseconds() -> u64 {
     let time = time_of(libc::CLOCK_MONOTONIC);
-    (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
+    (time.tv_sec as u64).wrapping_mul(SECOND).wrapping_add(time.tv_nsec as u64)
 }
 
 #[inline]
@@ -170,12 +172,18 @@ fn set_mask(mask: &Mask) {
     unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of::<Mask>(), mask.as_ptr()) };
 }
 
-/// Sleeps until woken, if the lower half of the word is still `seen`. Returns whether it was woken.
-pub(crate) fn sleep_on(word: &AtomicU64, seen: u32) -> bool {
+/// Sleeps until woken, or for so many nanoseconds, if the lower half of the word is still `seen`.
+/// Returns whether it was woken.
+pub(crate) fn sleep_on(word: &AtomicU64, seen: u32, at_most: Option<u64>) -> bool {
     let _errno = Errno::keep();
     let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
-    // SAFETY: four bytes, aligned, that live during the call, which reads them; no time.
-    unsafe { libc::syscall(libc::SYS_futex, lower_half(word), operation, seen, 0usize) == 0 }
+    let time = at_most.map(|nanoseconds| libc::timespec {
+        tv_sec: (nanoseconds / SECOND) as libc::time_t,
+        tv_nsec: (nanoseconds % SECOND) as libc::c_long,
+    });
+    let time = time.as_ref().map_or(core::ptr::null(), |time| &raw const *time);
+    // SAFETY: four bytes, aligned, and a time or none: all live during the call, which reads them.
+    unsafe { libc::syscall(libc::SYS_futex, lower_half(word), operation, seen, time) == 0 }
 }
 
 /// Wakes all threads that sleep on the word.

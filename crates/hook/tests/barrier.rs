@@ -12,8 +12,14 @@ use cosched_page::BarrierCounts;
 use support::{Host, Workshop, command, eventually, good, library};
 
 /// Every wait mode, and how many threads still finish in time with spinning on two CPUs.
-const WAIT_MODES: [(&str, &str); 5] =
-    [("donate", "4"), ("block", "4"), ("spin-then-block", "4"), ("yield", "4"), ("spin", "2")];
+const WAIT_MODES: [(&str, &str); 6] = [
+    ("donate", "4"),
+    ("block", "4"),
+    ("spin-then-block", "4"),
+    ("yield", "4"),
+    ("spin", "2"),
+    ("load-control", "4"),
+];
 
 /// A library that counts the barriers of the runtimes.
 fn counter(workshop: &Workshop) -> PathBuf {
@@ -121,6 +127,23 @@ fn cosched_gets_barrier_statistics_with_every_wait_mode() {
             assert_eq!((stats.spun, stats.slept), (0, 0), "{stats:?}");
             assert!(stats.nanoseconds > 0, "{stats:?}");
         }
+    }
+}
+
+/// Section VI of the paper on faithful scheduling, on its rival: blocking controls the number of
+/// runnable threads, and all others spin.
+#[test]
+fn under_load_control_waiters_sleep_only_in_slots() {
+    let workshop = Workshop::new();
+    let program = waits(&workshop);
+    for slots in [0, 1, 100] {
+        let host = Host::with_slots(slots);
+        let mut command = command(&program, &["plain", "2", "20"], Some(&host));
+        command.env("COSCHED_BARRIER_MODE", "load-control");
+        good(command.output().unwrap());
+        eventually("all is told", || host.stats().barriers == 40);
+        let stats = host.stats();
+        assert_eq!(stats.slept > 0, slots > 0, "{slots}: {stats:?}");
     }
 }
 

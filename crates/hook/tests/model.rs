@@ -32,7 +32,7 @@ use shuttle::thread::{JoinHandle, spawn, yield_now};
 use shuttle::{Config, Runner};
 use wait_mode::{Laggards, WaitMode};
 
-const WAIT_MODES: [WaitMode; 7] = [
+const WAIT_MODES: [WaitMode; 8] = [
     WaitMode::Spin,
     WaitMode::Block,
     WaitMode::SpinThenBlock,
@@ -40,6 +40,7 @@ const WAIT_MODES: [WaitMode; 7] = [
     WaitMode::Donate,
     WaitMode::Spread,
     WaitMode::Tidon,
+    WaitMode::LoadControl,
 ];
 const LAGGARDS: [Laggards; 8] = [
     Laggards::Run,
@@ -96,8 +97,9 @@ impl Waiting for World {
         yield_now();
     }
 
-    fn sleep(&self, word: &atomic::AtomicU64, seen: u32) -> bool {
-        if self.any(8) == 1 {
+    fn sleep(&self, word: &atomic::AtomicU64, seen: u32, at_most: Option<u64>) -> bool {
+        // A signal, or the end of the time.
+        if self.any(8) == 1 || at_most.is_some() && self.any(2) == 1 {
             return false;
         }
         let queue = self.queue.lock().unwrap();
@@ -106,6 +108,10 @@ impl Waiting for World {
         }
         drop(self.woken.wait(queue).unwrap());
         true
+    }
+
+    fn in_slot<T>(&self, sleep: impl FnOnce() -> T) -> Option<T> {
+        (self.any(2) == 0).then(sleep)
     }
 
     fn wake(&self, _: &atomic::AtomicU64) {

@@ -86,18 +86,19 @@ fn wait_modes_without_donation_ask_for_no_laggards() {
     assert_eq!(WaitMode::Block.act(0, PATIENCE, none), WaiterAction::Sleep);
     assert_eq!(WaitMode::Yield.act(u64::MAX, PATIENCE, none), WaiterAction::Yield);
     assert_eq!(WaitMode::Tidon.act(u64::MAX, PATIENCE, none), WaiterAction::DonateToAny);
+    assert_eq!(WaitMode::LoadControl.act(0, PATIENCE, none), WaiterAction::SleepInSlot);
     assert_eq!(WaitMode::SpinThenBlock.act(SPIN - 1, PATIENCE, none), WaiterAction::Spin);
     assert_eq!(WaitMode::SpinThenBlock.act(SPIN, PATIENCE, none), WaiterAction::Sleep);
 }
 
 #[test]
 fn every_wait_mode_is_found_by_its_name_and_nothing_else_is() {
-    for name in ["spin", "block", "spin-then-block", "yield", "donate", "tidon"] {
+    for name in ["spin", "block", "spin-then-block", "yield", "donate", "tidon", "load-control"] {
         assert!(WaitMode::number(name.as_bytes()).and_then(WaitMode::numbered).is_some(), "{name}");
     }
     assert_eq!(WaitMode::number(b"donate").and_then(WaitMode::numbered), Some(WaitMode::Donate));
     assert_eq!(
-        (WaitMode::number(b"spi"), WaitMode::number(b""), WaitMode::numbered(7)),
+        (WaitMode::number(b"spi"), WaitMode::number(b""), WaitMode::numbered(8)),
         (None, None, None)
     );
 }

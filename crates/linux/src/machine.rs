@@ -31,6 +31,7 @@ mod error;
 mod freezes;
 mod guard;
 mod inspect;
+mod load_control;
 mod names;
 mod observe;
 mod orphans;
@@ -148,6 +149,8 @@ pub struct Linux {
     detached: Option<OwnedFd>,
     /// When malleable programs last got a heartbeat.
     last_beat: Nanos,
+    /// When the load of the machine was last looked at.
+    last_load: Nanos,
 }
 
 impl Linux {
@@ -247,6 +250,7 @@ impl Linux {
             detaching: BTreeSet::new(),
             detached: None,
             last_beat: Nanos::ZERO,
+            last_load: Nanos::ZERO,
             config,
         };
         linux.tell_of_lacking_states();
@@ -385,7 +389,7 @@ impl Machine for Linux {
                 let looks = self.next_look().min(self.observer.next_look());
                 let looks = looks.min(self.guard.next_look()).min(self.within.wakes_at());
                 let looks = looks.min(self.moves.next).min(self.spin_watch.next_look(&self.live));
-                let beats = self.next_beat().min(self.ext_renewal());
+                let beats = self.next_beat().min(self.ext_renewal()).min(self.next_load());
                 let deadline = until.min(looks).min(beats);
                 self.guard.sentinel.waits_until(self.clock.monotonic(deadline));
                 self.poll.wait(self.clock.absolute(deadline), &mut ready)?;
@@ -409,6 +413,7 @@ impl Machine for Linux {
             self.observer.look(self.clock.now())?;
             self.spin_watch.look(self.clock.now(), &self.live, &self.cpus, &self.proc);
             self.beat();
+            self.control_load();
             self.look_at_ext()?;
             self.keep_apart()?;
             if self.freezing.is_empty() {

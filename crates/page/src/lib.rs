@@ -12,7 +12,10 @@
 //!   heartbeat: when cosched was alive
 //!   rule: managed, barriers, counting,      passages: regions and barriers so far
 //!     limit, CPUs                           moves: of threads between CPUs, begun and under way
-//!   answer: number of the last request that is answered
+//!   answer: number of the last request      sleepers: threads in sleep slots
+//!     that is answered
+//!   slots: how many waiting threads may
+//!     sleep, by the machine's load
 //!
 //! then 32 lines of 64 bytes, which the program's threads write: what they did at barriers of ours
 //! ([`BarrierTally`])
@@ -21,7 +24,7 @@
 //! Either side may lie, die or be of another version. A page therefore has no pointers and no
 //! lengths, and every word is read and written whole. Any value of a word is harmless, and a
 //! program always takes the *smaller* of its limit and its own request. No word is read by the side
-//! that writes it.
+//! that writes it, but for counts.
 //!
 //! Where the rule says that cosched's library replaces the program's barriers, a second memory may
 //! come along: the [`ThreadTable`], which the program only reads.
@@ -47,11 +50,15 @@ pub const BARRIER_MODE: &str = "COSCHED_BARRIER_MODE";
 /// The size of the shared memory, bytes.
 pub const SIZE: usize = 4096;
 /// The version of everything here; different versions do not work together.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 /// How often cosched renews the heartbeat, milliseconds.
 pub const BEAT: u64 = 1000;
 /// How old a heartbeat may be before cosched counts as gone, milliseconds.
 pub const STALE: u64 = 3 * BEAT;
+
+/// How often cosched looks at the load of the machine, ns: 7 ms, the update interval of load
+/// control, as the paper on faithful scheduling has it (sections I and VI).
+pub const LOAD_UPDATE: u64 = 7_000_000;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"cosched\x01");
 
@@ -72,6 +79,7 @@ struct OfCosched {
     heartbeat: AtomicU64,
     rule: AtomicU64,
     answer: AtomicU64,
+    slots: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -82,6 +90,7 @@ struct OfProgram {
     passages: AtomicU64,
     /// How many have begun, in the upper half; how many are under way, in the lower.
     moves: AtomicU64,
+    sleepers: AtomicU64,
 }
 
 /// The side of cosched.
@@ -123,6 +132,16 @@ impl Page {
             .iter()
             .map(BarrierTally::read)
             .fold(BarrierCounts::default(), BarrierCounts::add)
+    }
+
+    /// Sets how many waiting threads may sleep by the load of the machine.
+    pub fn set_slots(&self, slots: u64) {
+        self.cosched.slots.store(slots, Ordering::Relaxed);
+    }
+
+    /// How many threads sleep by the load of the machine.
+    pub fn sleepers(&self) -> u64 {
+        self.program.sleepers.load(Ordering::Relaxed)
     }
 
     /// How many moves of threads to other CPUs have begun; `None`: one is under way, and a thread
@@ -187,6 +206,17 @@ impl Page {
         let result = f();
         self.program.moves.fetch_sub(1, Ordering::SeqCst);
         result
+    }
+
+    /// Runs `sleep` in a sleep slot, if one is free.
+    pub fn in_slot<T>(&self, sleep: impl FnOnce() -> T) -> Option<T> {
+        let slots = self.cosched.slots.load(Ordering::Relaxed);
+        let claim = |sleepers: u64| (sleepers < slots).then_some(sleepers + 1);
+        let sleepers = &self.program.sleepers;
+        sleepers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, claim).ok()?;
+        let result = sleep();
+        sleepers.fetch_sub(1, Ordering::Relaxed);
+        Some(result)
     }
 
     /// Reports progress.
@@ -374,6 +404,16 @@ mod tests {
             assert_eq!(page.moves(), None);
         });
         assert_eq!(page.moves(), Some(2));
+    }
+
+    #[test]
+    fn only_as_many_threads_sleep_as_there_are_slots() {
+        let page = Page::default();
+        assert_eq!(page.in_slot(|| ()), None, "without surplus every waiter spins");
+        page.set_slots(2);
+        let third = page.in_slot(|| page.in_slot(|| (page.sleepers(), page.in_slot(|| ()))));
+        assert_eq!(third, Some(Some((2, None))));
+        assert_eq!(page.sleepers(), 0, "slots are given back");
     }
 
     #[test]

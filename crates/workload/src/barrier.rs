@@ -29,11 +29,14 @@ pub enum BarrierMode {
     /// As in the paper on Tidon: gives the CPU to a thread that has not come, which the kernel
     /// chooses; needs cosched's scheduler in the kernel.
     Tidon,
+    /// Sleeps where the machine has more runnable threads than CPUs, and looks on elsewhere: the
+    /// rival of the paper on faithful scheduling.
+    LoadControl,
 }
 
 impl BarrierMode {
     /// All, in the order in which they are told.
-    pub const ALL: [BarrierMode; 7] = [
+    pub const ALL: [BarrierMode; 8] = [
         BarrierMode::Own,
         BarrierMode::Donate,
         BarrierMode::Spin,
@@ -41,6 +44,7 @@ impl BarrierMode {
         BarrierMode::SpinThenBlock,
         BarrierMode::Yield,
         BarrierMode::Tidon,
+        BarrierMode::LoadControl,
     ];
 
     /// As it is written down.
@@ -53,6 +57,7 @@ impl BarrierMode {
             BarrierMode::SpinThenBlock => "spin-then-block",
             BarrierMode::Yield => "yield",
             BarrierMode::Tidon => "tidon",
+            BarrierMode::LoadControl => "load-control",
         }
     }
 }

@@ -181,6 +181,22 @@ fn barrier_statistics_are_in_the_result_and_in_explain() {
     assert!(explained.stdout.contains("They passed 10000 barriers, "), "{}", explained.stdout);
 }
 
+/// More threads compute than there are CPUs, so that load control has waiters sleep.
+#[test]
+fn under_load_control_waiters_sleep_on_a_full_machine() {
+    let place = Place::new();
+    let Some(()) = barriers(&place) else { return };
+    let busy = "while ! [ -e done ]; do :; done";
+    let all = affinity::get(0).unwrap().len();
+    let mut tables = vec![program("a", "barrier = 'load-control'", "./barriers 20000; touch done")];
+    tables.extend((0..=all).map(|number| program(&format!("busy-{number}"), "", busy)));
+    let ended = place.run(&tables, "--policy linux").ended().with(0);
+    let barrier = ended.result().programs[0].barrier.clone().unwrap();
+    let stats = barrier.statistics.unwrap();
+    assert_eq!((barrier.mode, stats.barriers), (BarrierMode::LoadControl, 20_000));
+    assert!(stats.slept > 0, "{stats:?}");
+}
+
 /// Threads that share a CPU yield to each other where their program has a CPU group of its own, and
 /// sleep elsewhere.
 #[test]

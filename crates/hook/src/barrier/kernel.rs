@@ -34,8 +34,16 @@ impl Waiting for HostKernel {
         }
     }
 
-    fn sleep(&self, word: &AtomicU64, seen: u32) -> bool {
-        sys::sleep_on(word, seen)
+    fn sleep(&self, word: &AtomicU64, seen: u32, at_most: Option<u64>) -> bool {
+        sys::sleep_on(word, seen, at_most)
+    }
+
+    fn in_slot<T>(&self, sleep: impl FnOnce() -> T) -> Option<T> {
+        match link::page() {
+            Some(page) => page.in_slot(sleep),
+            // Without cosched the load is not known, and spinning may be in vain.
+            None => Some(sleep()),
+        }
     }
 
     fn wake(&self, word: &AtomicU64) {

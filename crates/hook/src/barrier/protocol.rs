@@ -30,7 +30,7 @@
 use core::cell::Cell;
 use core::num::NonZeroU64;
 
-use cosched_page::Passage;
+use cosched_page::{LOAD_UPDATE, Passage};
 
 use super::atomic::AtomicU64;
 use super::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -73,9 +73,11 @@ pub(crate) trait Waiting {
     fn donate(&self, tid: u32);
     /// Tells the kernel that the thread has arrived, or that all have.
     fn tell_arrival(&self, of_all: bool);
-    /// Sleeps until woken, if the lower half of the word is still `seen`. Returns whether it was
-    /// woken.
-    fn sleep(&self, word: &AtomicU64, seen: u32) -> bool;
+    /// Sleeps until woken, or for so many nanoseconds, if the lower half of the word is still
+    /// `seen`. Returns whether it was woken.
+    fn sleep(&self, word: &AtomicU64, seen: u32, at_most: Option<u64>) -> bool;
+    /// Runs `sleep`, if the load of the machine leaves a sleep slot for it.
+    fn in_slot<T>(&self, sleep: impl FnOnce() -> T) -> Option<T>;
     /// Wakes all threads that sleep on the word.
     fn wake(&self, word: &AtomicU64);
     /// The time of a clock, ns.
@@ -346,8 +348,17 @@ impl Barrier {
                         self.judge(false);
                     }
                     wait.slept = true;
-                    if let Some(woken) = self.sleep(round, by) {
+                    if let Some(woken) = self.sleep(round, by, None) {
                         wait.spent_by(woken);
+                    }
+                }
+                WaiterAction::SleepInSlot => {
+                    match by.in_slot(|| self.sleep(round, by, Some(LOAD_UPDATE))) {
+                        Some(woken) => {
+                            wait.slept = true;
+                            wait.spent_by(woken.unwrap_or_else(|| by.now()));
+                        }
+                        None => checks = W::CHECKS,
                     }
                 }
             }
@@ -402,7 +413,7 @@ impl Barrier {
 
     /// Sleeps, unless the round is over or another thread is just changing the word. Returns when
     /// it was woken at the round's end.
-    fn sleep(&self, round: u64, by: &impl Waiting) -> Option<u64> {
+    fn sleep(&self, round: u64, by: &impl Waiting, at_most: Option<u64>) -> Option<u64> {
         let over = self.over.0.load(Relaxed);
         if over >> ROUND_SHIFT > round || over & (SHUT | CLOSED) != 0 {
             return None;
@@ -410,7 +421,7 @@ impl Barrier {
         let marked = over | SLEEPING;
         let is_marked =
             over == marked || self.over.0.compare_exchange(over, marked, Relaxed, Relaxed).is_ok();
-        let woken = is_marked && by.sleep(&self.over.0, marked as u32);
+        let woken = is_marked && by.sleep(&self.over.0, marked as u32, at_most);
         let now = (woken && self.outcome(round).is_some()).then(|| by.now())?;
         self.learn(now.saturating_sub(self.woken.load(Relaxed)));
         Some(now)

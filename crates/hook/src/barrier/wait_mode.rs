@@ -33,6 +33,13 @@
 //! for. Where the program is directed, a waiter does as the paper's: [`WaitMode::Donate`] names a
 //! laggard of its barrier that it knows to be queued, and [`WaitMode::Tidon`] leaves the choice to
 //! the kernel, by the status of each thread (BAPS, section 3.1).
+//!
+//! [`WaitMode::LoadControl`] knows nothing of laggards, but the load of the machine: the rival of
+//! the paper on faithful scheduling (its section VI, on Johnson, Stoica, Ailamaki and Mowry:
+//! Decoupling contention management from scheduling, 2010). As many waiters sleep as the machine
+//! has surplus threads, and all others spin. cosched looks at the load, and publishes the *sleep
+//! slots* ([`cosched_page::Page::in_slot`]). A sleeper checks for its slot after each look of
+//! cosched's, so that it spins again once the load falls.
 
 /// How a thread waits at a barrier. All but [`WaitMode::Donate`] exist for comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +61,8 @@ pub(crate) enum WaitMode {
     /// As in the paper: tells the kernel that it has arrived, and gives its CPU to any laggard that
     /// the kernel finds queued, again and again. Without that scheduler, as [`WaitMode::Yield`].
     Tidon,
+    /// Sleeps where the machine has more runnable threads than CPUs, and spins elsewhere.
+    LoadControl,
 }
 
 /// How long [`WaitMode::SpinThenBlock`] spins, ns.
@@ -107,11 +116,14 @@ pub(crate) enum WaiterAction {
     Join,
     /// Sleeps until the last has arrived.
     Sleep,
+    /// Sleeps until the last has arrived, or for one look at the load, if a slot is free; else
+    /// keeps spinning.
+    SleepInSlot,
 }
 
 impl WaitMode {
     #[rustfmt::skip]
-    const NAMES: [(&'static str, WaitMode); 7] = [
+    const NAMES: [(&'static str, WaitMode); 8] = [
         ("spin", WaitMode::Spin),
         ("block", WaitMode::Block),
         ("spin-then-block", WaitMode::SpinThenBlock),
@@ -119,6 +131,7 @@ impl WaitMode {
         ("donate", WaitMode::Donate),
         ("donate-spread", WaitMode::Spread),
         ("tidon", WaitMode::Tidon),
+        ("load-control", WaitMode::LoadControl),
     ];
 
     /// The number of the wait mode of this name.
@@ -140,7 +153,7 @@ impl WaitMode {
     pub(crate) fn first_checks(self, of_late: u32, most: u32) -> u32 {
         match self {
             WaitMode::Block | WaitMode::Yield | WaitMode::Tidon => 1,
-            WaitMode::Spin | WaitMode::SpinThenBlock => most,
+            WaitMode::Spin | WaitMode::SpinThenBlock | WaitMode::LoadControl => most,
             WaitMode::Donate | WaitMode::Spread => of_late,
         }
     }
@@ -160,6 +173,7 @@ impl WaitMode {
             WaitMode::SpinThenBlock => spin(SPIN),
             WaitMode::Yield => WaiterAction::Yield,
             WaitMode::Tidon => WaiterAction::DonateToAny,
+            WaitMode::LoadControl => WaiterAction::SleepInSlot,
             WaitMode::Spread => match laggards() {
                 Laggards::Run => spin(patience.running),
                 Laggards::Unknown | Laggards::WokenElsewhere => spin(patience.unknown),

@@ -49,7 +49,17 @@ impl Host {
         Host::with(uses, Duration::ZERO, 1)
     }
 
+    /// Leaves so many waiting threads of a program a slot to sleep in.
+    pub(crate) fn with_slots(slots: u64) -> Host {
+        let uses = Uses { threads: false, load: true, ..Uses::THREADS };
+        Host::serving(uses, Duration::ZERO, 1, slots)
+    }
+
     fn with(uses: Uses, by: Duration, thread_limit: u16) -> Host {
+        Host::serving(uses, by, thread_limit, 0)
+    }
+
+    fn serving(uses: Uses, by: Duration, thread_limit: u16, slots: u64) -> Host {
         let (sender, receiver) = channel();
         let (requests, ticks) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(0)));
         let (stats, stop) = (Arc::default(), Arc::new(AtomicBool::new(false)));
@@ -68,6 +78,7 @@ impl Host {
                         server.limit_threads(Some(thread_limit), 3);
                     }
                     server.beat(now());
+                    server.pages().for_each(|page| page.set_slots(slots));
                     *ticks.lock().unwrap() = server.reported().ticks;
                     *stats.lock().unwrap() = server.barrier_stats();
                     std::thread::sleep(Duration::from_micros(100));

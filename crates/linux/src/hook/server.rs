@@ -14,7 +14,7 @@ use std::hash::BuildHasher;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use cosched_page::{BarrierCounts, Rule};
+use cosched_page::{BarrierCounts, Page, Rule};
 use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::{
@@ -94,15 +94,17 @@ pub struct Uses {
     pub barriers: bool,
     /// It counts regions and barriers as the progress of the program.
     pub progress: bool,
+    /// Waiting threads sleep or spin by the load of the machine.
+    pub load: bool,
 }
 
 impl Uses {
     /// The uses for a malleable program.
-    pub const THREADS: Uses = Uses { threads: true, barriers: false, progress: false };
+    pub const THREADS: Uses = Uses { threads: true, barriers: false, progress: false, load: false };
 
     /// The rule where no limit is set.
     fn rule(self) -> Rule {
-        let Uses { threads, barriers, progress } = self;
+        let Uses { threads, barriers, progress, .. } = self;
         Rule { managed: threads, donate: barriers, counts: progress, ..Rule::default() }
     }
 }
@@ -334,6 +336,11 @@ impl HookServer {
         if self.messages.renew(now) {
             self.clients.iter().for_each(|(key, client)| _ = listen_to(&self.epoll, *key, client));
         }
+    }
+
+    /// The pages of its processes.
+    pub fn pages(&self) -> impl Iterator<Item = &Page> {
+        self.clients.values().map(Client::page)
     }
 
     /// What the threads of all processes so far have done at barriers of cosched.

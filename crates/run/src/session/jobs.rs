@@ -43,6 +43,7 @@ impl Session {
             threads: spec.malleable && origin == Origin::Started,
             barriers: barrier == BarrierMode::Donate,
             progress: request.hears_progress(),
+            load: barrier == BarrierMode::LoadControl,
         };
         let hook = sources::is_inside(spec, request).then(|| hook_for(spec, uses)).transpose()?;
         let mut env = self.started_with(spec, request);
