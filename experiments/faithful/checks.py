@@ -192,6 +192,9 @@ class Claims(Results):
         delays = sorted({key[2] for key in self.runs if key[0] == "micro"})
         ahead = {(n, d): self.throughput(n, d, "FF") / self.throughput(n, d, "TS") for n in MICRO for d in delays}
         words = "; ".join(f"{n} threads " + ", ".join(f"{percent(ahead[n, d] - 1)}" for d in delays) for n in MICRO)
+        rival = {f"{n} threads": statistics.geometric_mean(
+            self.throughput(n, d, "LC") / self.throughput(n, d, "TS") for d in delays) - 1 for n in MICRO}
+        words += "; load control against TS, means: " + each(rival)
         mean = lambda n: statistics.mean(ahead[n, d] for d in delays)
         return Found("FF against TS: " + words,
                      [all(x > 1.02 for (n, _), x in ahead.items() if n > 24), 1 < mean(23) < min(mean(36), mean(48))])
@@ -237,6 +240,8 @@ class Claims(Results):
         speed = [1 / self.of("load", "TATP", load, "FF")["seconds"] for load in LOADS]
         gains = {f"{load} %": self.gain("TATP", load) for load in LOADS}
         words = f"gains {each(gains)}; throughput of FF against 50 % load: " + ", ".join(percent(s / speed[0]) for s in speed)
+        rival = {f"{load} %": self.gain("TATP", load, "LC") for load in LOADS}
+        words += f"; gains by load control: {each(rival)}"
         return Found(words, [max(gains.values()) > 0.02, all(b > 0.75 * a for a, b in zip(speed, speed[1:]))])
 
     def claim_32(self):

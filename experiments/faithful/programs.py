@@ -17,6 +17,9 @@ SECONDS = 12.0
 HOLD = 50e-6
 # A thread spins for a mutex for so long at most (libc's 1,000 looks), and at a barrier (the runtime's).
 SPIN = "10us"
+# How threads wait: as the paper's do, or as those of its rival [1] (load control; the interval is in sections I and VI).
+OWN = {"adaptive": SPIN, "spin": SPIN}
+LOAD_CONTROL = {"load_control": "7ms"}
 
 
 def misses(memory, scale):
@@ -52,8 +55,8 @@ def pipeline(shares, items, threads, total):
     return {"items": items, "capacity": 20, "stages": stages}
 
 
-def program(name, threads, seconds=SECONDS, scale=1.0, memory_scale=1.0):
-    """A program of a workload. `scale` changes critical sections, `memory_scale` misses."""
+def program(name, threads, seconds=SECONDS, scale=1.0, memory_scale=1.0, waits=OWN):
+    """A program of a workload. `scale` changes critical sections, `memory_scale` misses; `waits` says how threads wait."""
     kind, memory, times = PROGRAMS[name]
     missing = misses(memory, memory_scale)
     if name in PIPELINES:
@@ -68,7 +71,7 @@ def program(name, threads, seconds=SECONDS, scale=1.0, memory_scale=1.0):
         share = CLASSES[kind]["share"] * times * scale
         written = [phase(kind, missing, share, threads, seconds, scale)]
     imbalance = CLASSES[kind]["imbalance"]
-    model = {"adaptive": SPIN, "spin": SPIN, "imbalance": imbalance, "phase": written}
+    model = {**waits, "imbalance": imbalance, "phase": written}
     return {"command": name, "threads": threads, "model": model}
 
 
@@ -80,10 +83,10 @@ def nested(threads, seconds):
     return {**found, "command": "nested"}
 
 
-def micro(threads, delay, rounds, scale=1.0):
+def micro(threads, delay, rounds, scale=1.0, waits=OWN):
     """The microbenchmark: one global lock, held for 300 ns; a delay (nanoseconds) between. Rounds of all threads."""
     hold, gap = 300 * GIGAHERTZ * scale, delay * GIGAHERTZ
     each = max(1, rounds // threads)
     critical = {"sections": each, "instructions": hold}
     only = {"instructions": threads * each * (hold + gap), "critical": critical}
-    return {"command": "micro", "threads": threads, "model": {"adaptive": SPIN, "spin": SPIN, "phase": [only]}}
+    return {"command": "micro", "threads": threads, "model": {**waits, "phase": [only]}}
