@@ -82,7 +82,7 @@ fn workloads() -> Vec<Vec<u8>> {
 }
 
 /// What a program of another version, or a hostile one, may have made of the shared page.
-#[repr(C, align(64))]
+#[repr(C, align(128))]
 struct Memory([AtomicU64; SIZE / 8]);
 
 impl Default for Memory {

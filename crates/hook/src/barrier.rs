@@ -12,6 +12,7 @@
 //!   `tests/model.rs` checks it.
 //! - [`wait_mode`](mod@wait_mode): what a waiter does. It is the one place for ideas about
 //!   donating.
+//! - [`wait`]: what a waiter did, and for how long.
 //! - [`stack`]: whether to leave a CPU on which threads wait behind each other.
 //! - [`kernel`]: what waiting needs of the machine.
 //! - [`pool`]: a fixed number of barriers, so that nothing is allocated, and no program's memory is
@@ -27,6 +28,7 @@ pub(crate) mod pool;
 mod posix;
 mod protocol;
 mod stack;
+mod wait;
 mod wait_mode;
 
 use core::sync::atomic;

@@ -122,6 +122,7 @@ fn cosched_gets_barrier_statistics_with_every_wait_mode() {
         if wait_mode == Some("block") {
             assert_eq!((stats.spun, stats.yielded), (0, 0), "{stats:?}");
             assert!(stats.slept > 0, "{stats:?}");
+            assert!(0 < stats.longest && stats.longest <= stats.latency, "{stats:?}");
         }
         if wait_mode == Some("yield") {
             assert_eq!((stats.spun, stats.slept), (0, 0), "{stats:?}");

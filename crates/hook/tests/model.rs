@@ -13,6 +13,8 @@
 mod protocol;
 #[path = "../src/barrier/stack.rs"]
 mod stack;
+#[path = "../src/barrier/wait.rs"]
+mod wait;
 #[path = "../src/barrier/wait_mode.rs"]
 mod wait_mode;
 
@@ -23,13 +25,14 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
 
 use cosched_page::Passage;
-use protocol::{ArrivingThread, Barrier, Passed, Wait, Waiting};
+use protocol::{ArrivingThread, Barrier, Passed, Waiting};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{DfsScheduler, PctScheduler, RandomScheduler, Scheduler};
 use shuttle::sync::mpsc::channel;
 use shuttle::sync::{Condvar, Mutex, atomic};
 use shuttle::thread::{JoinHandle, spawn, yield_now};
 use shuttle::{Config, Runner};
+use wait::Wait;
 use wait_mode::{Laggards, WaitMode};
 
 const WAIT_MODES: [WaitMode; 8] = [
@@ -60,6 +63,8 @@ struct World {
     clock: AtomicUsize,
     /// How often threads have passed, by how.
     passed: [AtomicUsize; 5],
+    /// How many of them had come first, so that their wait is the latency of the round.
+    firsts: AtomicUsize,
     /// Whether the word of a sleeper is compared, as the kernel does.
     compares: bool,
     /// Whether the clock jumps, signals come, and what is known of threads is random.
@@ -69,8 +74,8 @@ struct World {
 impl World {
     fn new(compares: bool, is_wild: bool) -> Arc<World> {
         let (queue, woken, clock) = (Mutex::new(()), Condvar::new(), AtomicUsize::new(0));
-        let passed = Default::default();
-        Arc::new(World { queue, woken, clock, passed, compares, is_wild })
+        let (passed, firsts) = Default::default();
+        Arc::new(World { queue, woken, clock, passed, firsts, compares, is_wild })
     }
 
     fn any(&self, below: usize) -> usize {
@@ -135,8 +140,13 @@ impl Waiting for World {
         siblings.count() > self.any(4)
     }
 
-    fn note(&self, how: Passage, _: Wait) {
+    fn is_counted(&self) -> bool {
+        true
+    }
+
+    fn note(&self, how: Passage, wait: Wait) {
         self.passed[how as usize].fetch_add(1, SeqCst);
+        self.firsts.fetch_add(wait.is_first.into(), SeqCst);
     }
 }
 
@@ -185,6 +195,7 @@ fn results<T>(threads: Vec<JoinHandle<T>>) -> Vec<T> {
 fn passes(case: &Case, threads: usize, rounds: usize) {
     let counts = || case.world.passed.each_ref().map(|count| count.load(SeqCst));
     let before = counts();
+    let firsts_before = case.world.firsts.load(SeqCst);
     let arrived: Arc<Vec<AtomicUsize>> = Arc::new((0..rounds).map(|_| 0.into()).collect());
     let passed = results(case.start(threads, move |case, tid| {
         let slot = Cell::new(0);
@@ -205,6 +216,8 @@ fn passes(case: &Case, threads: usize, rounds: usize) {
     assert_eq!(counts()[last] - before[last], rounds, "each round is counted once");
     let all = counts().iter().sum::<usize>() - before.iter().sum::<usize>();
     assert_eq!(all, threads * rounds, "and each thread in it");
+    let firsts = case.world.firsts.load(SeqCst) - firsts_before;
+    assert_eq!(firsts, rounds, "each round has one latency");
 }
 
 /// Runs a test in the schedules that a scheduler chooses.

@@ -1,12 +1,12 @@
 //! What the threads of a program did at barriers of cosched's library, as they count it themselves.
 //!
-//! Each thread counts on a cache line of its own, so that no thread waits for another. Where a
-//! program has more threads than there are lines, some share one, and lose nothing but time. A
+//! Each thread counts on cache lines of its own, so that no thread waits for another. Where a
+//! program has more threads than there are tallies, some share one, and lose nothing but time. A
 //! barrier that is passed adds one to one number. Only a thread that had to wait for longer than
-//! its first checks adds a time, too, which it knows by then.
+//! its first checks adds times, too, which it knows by then, and a few of the others.
 //!
 //! ```text
-//! a line: how often this thread
+//! first line: how often this thread
 //!   came last            (so the sum over all lines is how many barriers there were)
 //!   spun briefly         some checks, without a clock
 //!   spun                 for longer, to the end
@@ -15,12 +15,17 @@
 //!   knew                 in a wait beyond the first checks: what the late threads did
 //!   nanoseconds          that it waited after the first checks
 //!   saw                  barriers of the runtime's own, as the first of its team
+//! second line: nanoseconds
+//!   that it spun, T_WS
+//!   of latency, T'_BL, of the rounds at which it arrived first; and of the longest
 //! ```
+//!
+//! T_WS and T'_BL are those of the paper on Tidon, section 2.3, equations 2 and 5.
 
 use core::ops::Add;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// How many threads have a line of their own.
+/// How many threads have a tally of their own.
 pub const LINES: usize = 32;
 
 /// How a thread has passed a barrier.
@@ -40,12 +45,15 @@ pub enum Passage {
 
 /// What a thread counts.
 #[derive(Debug, Default)]
-#[repr(C, align(64))]
+#[repr(C, align(128))]
 pub struct BarrierTally {
     passages: [AtomicU64; 5],
     knew: AtomicU64,
     nanoseconds: AtomicU64,
     seen: AtomicU64,
+    spun: AtomicU64,
+    latency: AtomicU64,
+    longest: AtomicU64,
 }
 
 impl BarrierTally {
@@ -64,6 +72,18 @@ impl BarrierTally {
         self.knew.fetch_add(knew.into(), Ordering::Relaxed);
     }
 
+    /// Adds how long the thread has spun.
+    pub fn spun(&self, nanoseconds: u64) {
+        self.spun.fetch_add(nanoseconds, Ordering::Relaxed);
+    }
+
+    /// Adds the latency of a round at which the thread arrived first. `longest` is how long it was
+    /// at least: the latency of a round may stand for several.
+    pub fn completed(&self, latency: u64, longest: u64) {
+        self.latency.fetch_add(latency, Ordering::Relaxed);
+        self.longest.fetch_max(longest, Ordering::Relaxed);
+    }
+
     /// Counts a barrier of the thread's runtime, for which there are no other counts.
     #[inline]
     pub fn saw(&self) {
@@ -75,7 +95,21 @@ impl BarrierTally {
         let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
         let [barriers, spun_briefly, spun, yielded, slept] = self.passages.each_ref().map(read);
         let [knew, nanoseconds, seen] = [&self.knew, &self.nanoseconds, &self.seen].map(read);
-        BarrierCounts { barriers, spun_briefly, spun, yielded, slept, knew, nanoseconds, seen }
+        let [spun_nanoseconds, latency, longest] =
+            [&self.spun, &self.latency, &self.longest].map(read);
+        BarrierCounts {
+            barriers,
+            spun_briefly,
+            spun,
+            yielded,
+            slept,
+            knew,
+            nanoseconds,
+            spun_nanoseconds,
+            latency,
+            longest,
+            seen,
+        }
     }
 }
 
@@ -96,6 +130,12 @@ pub struct BarrierCounts {
     pub knew: u64,
     /// The total time of the longer waits, ns.
     pub nanoseconds: u64,
+    /// The time in which threads spun, in waits of any length, ns.
+    pub spun_nanoseconds: u64,
+    /// From the first arrival of a round to its completion, summed over the rounds, ns.
+    pub latency: u64,
+    /// The longest of these latencies, ns.
+    pub longest: u64,
     /// Barriers of a runtime's own that were passed, where it reports them.
     pub seen: u64,
 }
@@ -114,6 +154,9 @@ impl Add for BarrierCounts {
             slept: sum(self.slept, other.slept),
             knew: sum(self.knew, other.knew),
             nanoseconds: sum(self.nanoseconds, other.nanoseconds),
+            spun_nanoseconds: sum(self.spun_nanoseconds, other.spun_nanoseconds),
+            latency: sum(self.latency, other.latency),
+            longest: self.longest.max(other.longest),
             seen: sum(self.seen, other.seen),
         }
     }
@@ -140,15 +183,37 @@ mod tests {
         let (barriers, spun_briefly, spun, yielded, slept) = (1, 2, 3, 4, 5);
         tally.saw();
         let (knew, nanoseconds, seen) = (1, 100, 1);
-        let expected =
-            BarrierCounts { barriers, spun_briefly, spun, yielded, slept, knew, nanoseconds, seen };
+        let times = BarrierCounts { knew, nanoseconds, seen, ..BarrierCounts::default() };
+        let expected = BarrierCounts { barriers, spun_briefly, spun, yielded, slept, ..times };
         assert_eq!(tally.read(), expected);
         let lie = BarrierCounts { barriers: u64::MAX, ..BarrierCounts::default() };
         assert_eq!(tally.read() + lie, BarrierCounts { barriers: u64::MAX, ..expected });
     }
 
+    /// Rounds of 40 and 10 ns; then one of 20 ns that stands for three.
     #[test]
-    fn a_tally_has_its_own_cache_line() {
-        assert_eq!((size_of::<BarrierTally>(), align_of::<BarrierTally>()), (64, 64));
+    fn latencies_are_summed_and_the_longest_is_kept() {
+        let tally = BarrierTally::default();
+        tally.completed(40, 40);
+        tally.completed(10, 10);
+        tally.spun(7);
+        let times = |spun_nanoseconds, latency, longest| BarrierCounts {
+            spun_nanoseconds,
+            latency,
+            longest,
+            ..BarrierCounts::default()
+        };
+        assert_eq!(tally.read(), times(7, 50, 40));
+        let other = BarrierTally::default();
+        other.completed(60, 20);
+        other.spun(5);
+        assert_eq!(tally.read() + other.read(), times(12, 110, 40));
+    }
+
+    /// What every wait writes is on the first of them.
+    #[test]
+    fn a_tally_has_two_cache_lines_of_its_own() {
+        assert_eq!((size_of::<BarrierTally>(), align_of::<BarrierTally>()), (128, 128));
+        assert!(core::mem::offset_of!(BarrierTally, spun) >= 64);
     }
 }

@@ -17,8 +17,8 @@
 //!   slots: how many waiting threads may
 //!     sleep, by the machine's load
 //!
-//! then 32 lines of 64 bytes, which the program's threads write: what they did at barriers of ours
-//! ([`BarrierTally`])
+//! then 32 tallies of 128 bytes, which the program's threads write: what they did at barriers of
+//! ours ([`BarrierTally`])
 //! ```
 //!
 //! Either side may lie, die or be of another version. A page therefore has no pointers and no
@@ -48,7 +48,7 @@ pub const SOCKET: &str = "COSCHED_HOOK";
 /// The variable that names how to wait at barriers, for comparisons.
 pub const BARRIER_MODE: &str = "COSCHED_BARRIER_MODE";
 /// The size of the shared memory, bytes.
-pub const SIZE: usize = 4096;
+pub const SIZE: usize = 8192;
 /// The version of everything here; different versions do not work together.
 pub const VERSION: u32 = 7;
 /// How often cosched renews the heartbeat, milliseconds.
@@ -435,7 +435,7 @@ mod tests {
 
     #[test]
     fn halves_and_threads_have_separate_cache_lines_that_fit() {
-        assert_eq!(size_of::<Page>(), 128 + LINES * 64);
+        assert_eq!(size_of::<Page>(), 128 + LINES * 128);
         assert!(size_of::<Page>() <= SIZE);
     }
 

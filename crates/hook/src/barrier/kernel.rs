@@ -4,7 +4,8 @@ use core::sync::atomic::AtomicU64;
 
 use cosched_page::{ALL_ARRIVED, ARRIVED, BarrierTally, DONATE, Passage, RunState};
 
-use super::protocol::{Wait, Waiting};
+use super::protocol::Waiting;
+use super::wait::Wait;
 use super::wait_mode::Laggards;
 use crate::{link, sys};
 
@@ -98,5 +99,16 @@ impl Waiting for HostKernel {
         if wait.is_long() {
             tally.waited(wait.spent, wait.knew);
         }
+        if wait.is_timed() {
+            tally.spun(wait.spun());
+            if wait.is_first {
+                tally.completed(wait.waited(), wait.length());
+            }
+        }
+    }
+
+    #[inline]
+    fn is_counted(&self) -> bool {
+        self.0.is_some()
     }
 }

@@ -35,6 +35,7 @@ use cosched_page::{LOAD_UPDATE, Passage};
 use super::atomic::AtomicU64;
 use super::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use super::stack::BarrierPlacement;
+use super::wait::Wait;
 use super::wait_mode::{Laggards, SpinLimits, WaitMode, WaiterAction};
 
 /// How many threads of a barrier its waiters can see.
@@ -89,43 +90,10 @@ pub(crate) trait Waiting {
     /// Goes to a CPU with fewer of these threads, if there is one with two fewer than here. Returns
     /// whether it went.
     fn spread(&self, siblings: impl Iterator<Item = u32>) -> bool;
+    /// Whether [`Waiting::note`] does anything.
+    fn is_counted(&self) -> bool;
     /// Notes that a thread has passed, and how.
     fn note(&self, how: Passage, wait: Wait);
-}
-
-/// What a thread did until it could pass.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Wait {
-    /// When its first checks were over, ns; `None`: it passed before.
-    began: Option<u64>,
-    /// How long it has waited since then, as far as it has read the clock, ns.
-    pub(crate) spent: u64,
-    /// Whether it knew what the laggards do.
-    pub(crate) knew: bool,
-    yielded: bool,
-    slept: bool,
-}
-
-impl Wait {
-    /// How long it has waited until `now`.
-    fn spent_by(&mut self, now: u64) -> u64 {
-        self.spent = now.saturating_sub(*self.began.get_or_insert(now));
-        self.spent
-    }
-
-    /// Whether it has done more than its first checks.
-    pub(crate) fn is_long(&self) -> bool {
-        self.began.is_some()
-    }
-
-    fn passage(&self) -> Passage {
-        match self {
-            Wait { slept: true, .. } => Passage::Slept,
-            Wait { yielded: true, .. } => Passage::Yielded,
-            Wait { began: Some(_), .. } => Passage::Spun,
-            _ => Passage::SpunBriefly,
-        }
-    }
 }
 
 /// A thread that arrives.
@@ -239,10 +207,14 @@ impl Barrier {
         let number = self.arrivals.0.fetch_add(1, AcqRel);
         let round = first.wrapping_add(number / count);
         self.enter(thread, round);
-        let mut wait = Wait::default();
-        let passed = if number % count == count.get() - 1 {
+        let place = number % count;
+        let mut wait = Wait::new(place == 0);
+        let passed = if place == count.get() - 1 {
             self.end(round, wait_mode, &mut wait, by)
         } else {
+            if Wait::is_sampled(round) && by.is_counted() {
+                wait.arrives(by.now());
+            }
             self.wait(round, wait_mode, &mut wait, by)
         };
         match passed {
@@ -310,10 +282,7 @@ impl Barrier {
                         self.judge(true);
                     }
                     self.judge_first_checks(!wait.slept && !wait.yielded, W::CHECKS);
-                    // Yielding may have taken long.
-                    if wait.yielded {
-                        wait.spent_by(by.now());
-                    }
+                    wait.passes(|| by.now());
                     return passed;
                 }
                 by.pause();
@@ -330,6 +299,7 @@ impl Barrier {
                 WaiterAction::Spin => checks = W::CHECKS,
                 WaiterAction::Yield => {
                     (wait.yielded, checks) = (true, 1);
+                    wait.leaves();
                     by.yield_cpu();
                 }
                 WaiterAction::Donate | WaiterAction::DonateToAny => {
@@ -337,6 +307,7 @@ impl Barrier {
                         by.tell_arrival(false);
                     }
                     (wait.yielded, checks) = (true, 1);
+                    wait.leaves();
                     by.donate(late);
                 }
                 WaiterAction::Spread if self.spread(round, by) => {}
@@ -348,6 +319,7 @@ impl Barrier {
                         self.judge(false);
                     }
                     wait.slept = true;
+                    wait.leaves();
                     if let Some(woken) = self.sleep(round, by, None) {
                         wait.spent_by(woken);
                     }
@@ -356,6 +328,7 @@ impl Barrier {
                     match by.in_slot(|| self.sleep(round, by, Some(LOAD_UPDATE))) {
                         Some(woken) => {
                             wait.slept = true;
+                            wait.leaves();
                             wait.spent_by(woken.unwrap_or_else(|| by.now()));
                         }
                         None => checks = W::CHECKS,
