@@ -6,6 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::waits::mean_latency;
+
 /// Sums over all threads of a program, and over all of its runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BarrierStats {
@@ -26,6 +28,22 @@ pub struct BarrierStats {
     pub knew: u64,
     /// Total length of the longer waits, after the first checks, seconds.
     pub waited_seconds: f64,
+    /// The times of the paper; `None`: in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times: Option<BarrierTimes>,
+}
+
+/// The times of section 2.3 of the paper on the time donating barrier, as far as a real program's
+/// threads know them of themselves. [`Waits`](crate::Waits) has them of simulated ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BarrierTimes {
+    /// CPU time in which threads spun, in waits of any length, T_WS (eq. 2), seconds.
+    pub spun_seconds: f64,
+    /// From the first thread's arrival to the round's completion as this thread saw it, T'_BL
+    /// (eq. 5), summed over the rounds, seconds.
+    pub latency_seconds: f64,
+    /// The longest latency of a round.
+    pub longest_latency_seconds: f64,
 }
 
 impl BarrierStats {
@@ -37,6 +55,11 @@ impl BarrierStats {
     /// How often such a thread waited longer than the first checks.
     pub fn long_waits(&self) -> u64 {
         self.spun.saturating_add(self.yielded).saturating_add(self.slept)
+    }
+
+    /// The mean latency of a barrier, seconds; `None`: there was none, or it was not timed.
+    pub fn mean_latency_seconds(&self) -> Option<f64> {
+        mean_latency(self.barriers, self.times?.latency_seconds)
     }
 
     /// The share of `some` in all waits; 0 without waits.
@@ -51,6 +74,16 @@ impl BarrierStats {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_mean_latency_is_that_of_timed_barriers() {
+        let times = BarrierTimes { latency_seconds: 0.5, ..BarrierTimes::default() };
+        let stats = BarrierStats { barriers: 4, times: Some(times), ..BarrierStats::default() };
+        assert_eq!(stats.mean_latency_seconds(), Some(0.125));
+        let [earlier, none] =
+            [BarrierStats { times: None, ..stats }, BarrierStats { barriers: 0, ..stats }];
+        assert_eq!((earlier.mean_latency_seconds(), none.mean_latency_seconds()), (None, None));
+    }
 
     #[test]
     fn shares_of_no_waits_do_not_divide_by_zero() {

@@ -38,7 +38,7 @@ mod turn;
 pub mod waits;
 
 pub use actuator::{Actuator, UnknownActuator};
-pub use barrier_stats::BarrierStats;
+pub use barrier_stats::{BarrierStats, BarrierTimes};
 pub use cause::{Aspect, Cause, Refusal, Token, UserCommand};
 pub use cpuset::{CpuListError, CpuSet, MAX_CPUS};
 pub use engine::Engine;

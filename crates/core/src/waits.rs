@@ -3,7 +3,7 @@
 //!
 //! The quantities are those of section 2.3 of the paper on the time donating barrier, with
 //! equations 1 to 3 as functions. Only a simulator can distinguish a check of unchanged memory from
-//! useful work, so real programs have none of these figures.
+//! useful work. Of real programs, [`barrier_stats`](crate::barrier_stats) has what they know.
 
 use std::ops::Add;
 
@@ -33,8 +33,13 @@ pub struct Waits {
 impl Waits {
     /// The mean latency of a barrier, seconds; `None` without barriers.
     pub fn mean_latency_seconds(&self) -> Option<f64> {
-        (self.barriers > 0).then(|| self.latency_seconds / self.barriers as f64)
+        mean_latency(self.barriers, self.latency_seconds)
     }
+}
+
+/// The mean latency of so many barriers, in the unit of its sum; `None` without barriers.
+pub(crate) fn mean_latency(barriers: u64, sum: f64) -> Option<f64> {
+    (barriers > 0).then(|| sum / barriers as f64)
 }
 
 /// The sum of two runs.

@@ -180,6 +180,16 @@ fn barrier_stats(page: &mut MetricsPage, snapshot: &Snapshot) {
     let help = "Time of the program's threads in waits beyond microseconds at these barriers.";
     let waiting = "cosched_program_barrier_waiting_seconds";
     each(waiting, help, |it| Some(it.barrier_stats?.waited_seconds));
+    let help = "CPU time in which the program's threads spun at these barriers.";
+    let spinning = "cosched_program_barrier_spinning_seconds";
+    each(spinning, help, |it| Some(it.barrier_stats?.times?.spun_seconds));
+    let help = "Time from the first arrival at these barriers to their completion.";
+    let latency = "cosched_program_barrier_latency_seconds";
+    each(latency, help, |it| Some(it.barrier_stats?.times?.latency_seconds));
+    let help = "Longest time from the first arrival at such a barrier to its completion.";
+    let longest = "cosched_program_barrier_longest_latency_seconds";
+    let of: FigureOf = |it| Some(it.barrier_stats?.times?.longest_latency_seconds);
+    page.each(&programs, longest, "gauge", help, of);
 }
 
 /// A figure of a program; an unknown one has no sample.
@@ -393,6 +403,9 @@ mod tests {
                 "cosched_program_barrier_waits_total{program=\"solver\",how=\"slept\"} 500",
                 "cosched_program_barrier_informed_waits_total{program=\"solver\"} 600",
                 "cosched_program_barrier_waiting_seconds_total{program=\"solver\"} 0.05",
+                "cosched_program_barrier_spinning_seconds_total{program=\"solver\"} 0.02",
+                "cosched_program_barrier_latency_seconds_total{program=\"solver\"} 0.04",
+                "cosched_program_barrier_longest_latency_seconds{program=\"solver\"} 0.003",
             ],
         );
         assert!(!metrics.contains("barriers_total{program=\"sort\"}"), "{metrics}");

@@ -7,6 +7,8 @@ use cosched_results::live::{
     ChosenSlice, Forward, LiveQuantum, LiveState, SCHEMA, Shuffled, Snapshot, Standing,
 };
 
+use crate::testkit::barrier_times;
+
 /// Three programs under the policy gang.
 pub(crate) fn snapshot() -> Snapshot {
     let quantum =
@@ -115,8 +117,9 @@ pub(crate) fn donating() -> Snapshot {
     (snapshot.quantum, snapshot.quantum_seconds) = (None, None);
     let (spun_briefly, spun, slept, knew) = (1200, 300, 500, 600);
     let (barriers, waited_seconds) = (2450, 0.05);
-    let stats =
-        BarrierStats { barriers, spun_briefly, spun, yielded: 0, slept, knew, waited_seconds };
+    let times = Some(barrier_times());
+    let counts = BarrierStats { spun_briefly, spun, slept, knew, ..BarrierStats::default() };
+    let stats = BarrierStats { barriers, waited_seconds, times, ..counts };
     snapshot.programs[0].barrier_stats = Some(stats);
     snapshot
 }

@@ -1,8 +1,8 @@
 //! Small results for tests.
 
 use cosched_core::{
-    Actuator, Aspect, BarrierStats, CpuSet, Exit, Nanos, ProgramId, Quantum, Reason, Refusal,
-    Usage, Why,
+    Actuator, Aspect, BarrierStats, BarrierTimes, CpuSet, Exit, Nanos, ProgramId, Quantum, Reason,
+    Refusal, Usage, Why,
 };
 use cosched_policy::reasons::{FaithfulReason, LimitReason, SharedReason, ShufflingReason};
 use cosched_results::metrics::Metrics;
@@ -170,13 +170,20 @@ pub(crate) fn shuffling() -> RunResult {
     }
 }
 
+/// What threads spun, and how long barriers took.
+pub(crate) fn barrier_times() -> BarrierTimes {
+    let (spun_seconds, latency_seconds, longest_latency_seconds) = (0.02, 0.04, 0.003);
+    BarrierTimes { spun_seconds, latency_seconds, longest_latency_seconds }
+}
+
 /// The run of [`linux`], where the threads of program `a` waited at barriers of cosched.
 pub(crate) fn donating() -> RunResult {
     let mut run = linux();
     let (spun_briefly, spun, slept, knew) = (1200, 300, 500, 600);
     let (barriers, waited_seconds) = (2000, 0.05);
-    let stats =
-        BarrierStats { barriers, spun_briefly, spun, yielded: 0, slept, knew, waited_seconds };
+    let times = Some(barrier_times());
+    let counts = BarrierStats { spun_briefly, spun, slept, knew, ..BarrierStats::default() };
+    let stats = BarrierStats { barriers, waited_seconds, times, ..counts };
     let (mode, statistics) = (BarrierMode::Donate, Some(stats));
     run.programs[0].barrier =
         Some(BarrierResult { mode, lacks: None, statistics, between_regions: [].into() });

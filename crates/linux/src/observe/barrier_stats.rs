@@ -7,7 +7,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cosched_core::BarrierStats;
+use cosched_core::{BarrierStats, BarrierTimes};
 use cosched_page::BarrierCounts as Counted;
 
 use crate::hook::Reported;
@@ -61,7 +61,12 @@ impl StatsOfRun {
             yielded: all.yielded,
             slept: all.slept,
             knew: all.knew,
-            waited_seconds: (all.nanoseconds / 1000) as f64 / 1e6,
+            waited_seconds: seconds(all.nanoseconds),
+            times: Some(BarrierTimes {
+                spun_seconds: seconds(all.spun_nanoseconds),
+                latency_seconds: seconds(all.latency),
+                longest_latency_seconds: seconds(all.longest),
+            }),
         })
     }
 
@@ -73,6 +78,11 @@ impl StatsOfRun {
     fn known(&self, slot: usize) -> Option<ProgramBarriers> {
         Some(*self.0.get(slot)?.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// Whole microseconds, in seconds.
+fn seconds(nanoseconds: u64) -> f64 {
+    (nanoseconds / 1000) as f64 / 1e6
 }
 
 #[cfg(test)]
@@ -92,6 +102,28 @@ mod tests {
         assert_eq!(stats.of(0).unwrap().barriers, 8);
         stats.tell(9, barriers(1), Reported::default());
         assert_eq!((stats.of(1), stats.of(9)), (None, None));
+    }
+
+    #[test]
+    fn latencies_of_runs_are_summed_and_the_longest_is_kept() {
+        let stats = StatsOfRun::new(1);
+        let run = |latency, longest, spun_nanoseconds| Counted {
+            barriers: 2,
+            latency,
+            longest,
+            spun_nanoseconds,
+            ..Counted::default()
+        };
+        stats.tell(0, run(3_000_000, 2_000_000, 500_000), Reported::default());
+        stats.end(0);
+        stats.tell(0, run(1_000_000, 600_000, 250_000), Reported::default());
+        let found = stats.of(0).unwrap();
+        let times = BarrierTimes {
+            spun_seconds: 0.000_75,
+            latency_seconds: 0.004,
+            longest_latency_seconds: 0.002,
+        };
+        assert_eq!((found.times, found.mean_latency_seconds()), (Some(times), Some(0.001)));
     }
 
     #[test]

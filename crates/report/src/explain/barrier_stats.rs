@@ -12,6 +12,9 @@ const NO_FIGURES: &str = "No waits were seen there: the program has no barriers 
                           replace (a statically linked program has none), or the result is from an \
                           older cosched.";
 
+/// A barrier that takes as long costs more than to wake a thread, seconds.
+const TELLING: f64 = 50e-6;
+
 /// Sentences about a program that was to use barriers of cosched; none about other programs.
 pub(super) fn in_words(program: &ProgramResult) -> Vec<String> {
     let Some(barrier) = &program.barrier else { return Vec::new() };
@@ -90,5 +93,21 @@ fn waits(stats: &BarrierStats, ran: f64) -> String {
             100.0 * known,
         ));
     }
+    line.extend(times(stats));
     line
+}
+
+/// How long barriers took, and what spinning there cost; nothing where it is not known, or where
+/// all of it is microseconds.
+fn times(stats: &BarrierStats) -> Option<String> {
+    let (times, mean) = (stats.times?, stats.mean_latency_seconds()?);
+    (times.longest_latency_seconds >= TELLING).then(|| {
+        format!(
+            " From the first arrival to the last, a barrier took {} on average, and {} at most. \
+             Waiting threads spun for {} of CPU time.",
+            words::span(nanos(mean)),
+            words::span(nanos(times.longest_latency_seconds)),
+            words::span(nanos(times.spun_seconds)),
+        )
+    })
 }

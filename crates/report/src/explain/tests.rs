@@ -448,9 +448,16 @@ fn barrier_statistics_say_how_waits_ended() {
         "25 % asleep",
         "took 50 ms",
         "In 75 % of",
+        "a barrier took 20 us on average, and 3 ms at most",
+        "spun for 20 ms of CPU time",
     ] {
         assert!(stats.contains(part), "{stats}");
     }
+    let mut fast = testkit::donating();
+    let statistics = fast.programs[0].barrier.as_mut().unwrap().statistics.as_mut().unwrap();
+    statistics.times.as_mut().unwrap().longest_latency_seconds = 10e-6;
+    let sentences = Story::of(&fast, Some(0)).programs.remove(0).sentences;
+    assert!(!sentences.iter().any(|sentence| sentence.contains("a barrier took")));
     let mut bounded = testkit::donating();
     let bound = ("GOMP_SPINCOUNT".to_owned(), "7".to_owned());
     bounded.programs[0].barrier.as_mut().unwrap().between_regions = [bound].into();
