@@ -28,6 +28,7 @@ pub mod outcome;
 mod reconcile;
 mod rules;
 mod setup;
+mod shares;
 #[cfg(test)]
 mod tests;
 mod timers;
@@ -95,6 +96,8 @@ pub struct Engine<M: Machine, P: Policy> {
     /// The shortest limit on frozen time of the programs that are there.
     max_frozen: Nanos,
     next_beat: Nanos,
+    /// Up to when fair shares are counted.
+    shares_until: Nanos,
     /// Everything is being frozen for a measurement, which these wake-ups requested.
     pause: Option<FullFreeze>,
     closing: Option<Closing>,
@@ -155,6 +158,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             now: Nanos::ZERO,
             max_frozen: setup.limits.max_frozen,
             next_beat: setup.limits.heartbeat,
+            shares_until: Nanos::ZERO,
             pause: None,
             closing: None,
             starts_wait: false,
@@ -214,6 +218,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     }
 
     fn arrive(&mut self, id: ProgramId, at: Nanos) {
+        self.count_shares(at);
         let entry = &self.setup.programs[usize::from(id.slot)];
         let mut program = Program {
             id,

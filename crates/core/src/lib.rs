@@ -17,6 +17,7 @@ mod cause;
 mod cpuset;
 pub mod engine;
 pub mod estimates;
+pub mod fair_share;
 pub mod fake;
 pub mod format;
 mod id;

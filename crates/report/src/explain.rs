@@ -8,6 +8,7 @@
 
 mod barrier_stats;
 mod choices;
+mod lag;
 mod left_to_linux;
 mod moment;
 mod slices;

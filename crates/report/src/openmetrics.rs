@@ -44,6 +44,10 @@ pub fn text(snapshot: &Snapshot) -> String {
     }
     let help = "CPU time of the program's processes, in all its runs.";
     each("cosched_program_cpu_seconds", "counter", help, |it| it.cpu_seconds);
+    let help = "CPU time that is the program's by its weight, in all its runs.";
+    each("cosched_program_fair_share_seconds", "counter", help, |it| it.share_seconds);
+    let help = "How much less CPU time the program got than its fair share; negative: more.";
+    each("cosched_program_lag_seconds", "gauge", help, |it| it.lag_seconds());
     let help = "How often threads of the program were taken from a CPU, in all its runs.";
     let switches = "cosched_program_context_switches";
     each(switches, "counter", help, |it| it.context_switches.map(|count| count as f64));
@@ -391,6 +395,19 @@ mod tests {
         assert!(!metrics.contains("slowdown_ratio{program=\"sort\"}"), "{metrics}");
         assert!(!metrics.contains("trainings_total{program=\"short\"}"), "{metrics}");
         assert!(!text(&faithful()).contains("forward"));
+    }
+
+    /// It has used 1.875 s of its share of 2.4 s.
+    #[test]
+    fn lag_is_the_share_without_the_cpu_time() {
+        let expected = [
+            "cosched_program_fair_share_seconds_total{program=\"solver\"} 2.4",
+            "cosched_program_lag_seconds{program=\"solver\"} 0.525",
+        ];
+        has_lines(&text(&snapshot()), &expected);
+        let mut attached = snapshot();
+        attached.programs[0].share_seconds = None;
+        assert!(!text(&attached).contains("lag_seconds{program=\"solver\"}"));
     }
 
     #[test]

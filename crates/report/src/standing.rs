@@ -142,6 +142,7 @@ fn program(name: &str, state: LiveState, running_seconds: f64, why: Option<Why>)
         is_filler: false,
         waiting_now_seconds: if state == LiveState::Frozen { 0.05 } else { 0.0 },
         cpu_seconds: Some(1.5 * running_seconds),
+        share_seconds: Some(2.4),
         context_switches: Some(100),
         turns: 12,
         completions: 0,

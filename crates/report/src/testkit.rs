@@ -232,6 +232,7 @@ fn program(name: &str, timeline: Vec<TimelineEntry>, end: f64) -> ProgramResult 
         exit: Some(Exit::Code(0)),
         completions: Vec::new(),
         earlier_completions: 0,
+        fair_share: None,
         usage: Usage::default(),
         timeline,
         turns: Vec::new(),

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 pub use board::{About, Board};
 
 use cosched_core::barrier_stats::BarrierStats;
+use cosched_core::waits::lag;
 use cosched_core::{Actuator, Advance, Chosen, CpuSet, Exit, GroupId, Grouping, ProgramState, Why};
 
 use crate::result::{seconds, to_microseconds};
@@ -119,6 +120,9 @@ pub struct Standing {
     /// adds their time.
     #[serde(default)]
     pub cpu_seconds: Option<f64>,
+    /// Its fair share of the CPU time, in all its runs; `None`: it ran before the run began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share_seconds: Option<f64>,
     /// How often threads were taken from a CPU, by themselves or not, in all runs. It is known
     /// where the CPU time is.
     #[serde(default)]
@@ -173,6 +177,11 @@ impl Standing {
     /// How long it was allowed to run, without the time as a filler.
     pub fn turn_seconds(&self) -> f64 {
         self.running_seconds - self.filler_seconds
+    }
+
+    /// How much less CPU time it got than its fair share so far, [`lag`]; negative: more.
+    pub fn lag_seconds(&self) -> Option<f64> {
+        Some(to_microseconds(lag(self.share_seconds?, self.cpu_seconds?)))
     }
 
     /// How long it waited or was a filler.

@@ -15,6 +15,8 @@ mod build;
 mod check;
 mod error;
 mod estimates;
+mod fair_share;
+mod in_kernel;
 mod own;
 mod solo;
 #[cfg(test)]
@@ -31,6 +33,8 @@ pub use build::{Context, ProgramContext};
 pub(crate) use build::{seconds, to_microseconds};
 pub use error::ResultError;
 pub use estimates::EstimatesResult;
+pub use fair_share::FairShareResult;
+pub use in_kernel::InKernel;
 pub use own::{Own, PolicyCost, Quantiles};
 pub use solo::reject_solos_everywhere;
 
@@ -181,21 +185,6 @@ impl fmt::Display for Simulation {
     }
 }
 
-/// What the threads of a program did under cosched's scheduler in the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct InKernel {
-    /// CPU time that they had.
-    pub cpu_seconds: f64,
-    /// How often a thread of it came to a CPU.
-    pub starts: u64,
-    /// How often a thread asked for another one to have its CPU.
-    pub donations: u64,
-    /// How often that one was queued, and was put next.
-    pub handed_over: u64,
-    /// How often it came next indeed, with what was left of the slice.
-    pub followed: u64,
-}
-
 /// The backends that the run used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Backends {
@@ -289,6 +278,10 @@ pub struct ProgramResult {
     pub earlier_completions: u64,
     /// What its complete runs used together.
     pub usage: Usage,
+    /// Its fair share of the CPU time, and what it lacks of it; `None` where that is not known, and
+    /// in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fair_share: Option<FairShareResult>,
     /// When it was allowed to run in the whole run, and where.
     pub timeline: Vec<TimelineEntry>,
     /// Where programs take turns by weight: its turns, from and to (seconds). It may also run

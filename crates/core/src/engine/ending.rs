@@ -58,6 +58,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
 
     /// Begins the end of the run. A second call ends the grace period.
     fn close(&mut self, ended: Ended, signal: Signal) {
+        self.count_shares(self.now);
         self.outcome.ended = ended;
         let again = self.closing.is_some();
         let kill_at = if again { self.now } else { self.now + self.setup.limits.grace };

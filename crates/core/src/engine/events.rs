@@ -16,6 +16,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         match what {
             Happening::Interrupted(by) => return self.interrupt(by),
             Happening::MachineChanged(cpus) => {
+                self.count_shares(at);
                 self.setup.cpus = cpus;
                 self.causes.push(Cause::MachineChanged);
                 return;
@@ -26,6 +27,13 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         let Some(id) = what.program() else { return };
         let Some(i) = self.index(id) else { return };
         self.awake.wake(id);
+        if let Happening::Exited(..)
+        | Happening::StoppedByOther(_)
+        | Happening::ContinuedByOther(_)
+        | Happening::Requested { .. } = what
+        {
+            self.count_shares(at);
+        }
         let (program, control) = (&mut self.programs[i], &mut self.controls[i]);
         let account = &mut self.accounts[usize::from(id.slot)];
         match what {
@@ -96,6 +104,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     fn obey(&mut self, command: UserCommand) {
         let (UserCommand::Detach(id) | UserCommand::Weight(id, _)) = command;
         let Some(i) = self.index(id) else { return };
+        self.count_shares(self.now);
         match command {
             UserCommand::Weight(_, weight) => self.programs[i].weight = weight,
             UserCommand::Detach(_) => {

@@ -39,11 +39,14 @@ impl Account {
     /// An account that keeps this many spans.
     pub(super) fn new(entry: &ProgramSetup, spans: usize) -> Account {
         let most = spans.max(LEAST_SPANS);
+        // What a program had used before it was attached to is no part of the run.
+        let share = (!entry.runs_already).then_some(Nanos::ZERO);
         let outcome = ProgramOutcome {
             arrived: entry.arrives,
             completions: Latest::of(most),
             timeline: Latest::of(most),
             turns: Latest::of(most),
+            share,
             ..ProgramOutcome::default()
         };
         Account {
@@ -55,7 +58,7 @@ impl Account {
             fills_since: None,
             frozen_since: None,
             detached: None,
-            totals: Totals::default(),
+            totals: Totals { share, ..Totals::default() },
         }
     }
 
@@ -151,6 +154,14 @@ impl Account {
         self.totals.filled += filled;
         if !self.done() {
             self.outcome.filled += filled;
+        }
+    }
+
+    /// A share of the machine's CPU time is its own.
+    pub(super) fn shares(&mut self, share: Nanos) {
+        self.totals.share = self.totals.share.map(|so_far| so_far + share);
+        if !self.done() {
+            self.outcome.share = self.outcome.share.map(|so_far| so_far + share);
         }
     }
 

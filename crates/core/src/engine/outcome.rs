@@ -121,6 +121,8 @@ pub struct ProgramOutcome {
     pub waited: Nanos,
     /// Up to `done`: how long it was a filler, of the time in which it was allowed to run.
     pub filled: Nanos,
+    /// Up to `done`: its fair share of the CPU time; `None`: it ran before the run began.
+    pub share: Option<Nanos>,
     /// Up to `done`: the spans in which it was frozen.
     pub frozen: Gaps,
     /// Every span in which it was allowed to run, with its CPUs.
@@ -256,6 +258,8 @@ pub struct Totals {
     pub waited: Nanos,
     /// How long it was a filler, of the time in which it was allowed to run.
     pub filled: Nanos,
+    /// Its fair share of the CPU time; `None`: it ran before the run began.
+    pub share: Option<Nanos>,
     /// How often it began to run (its starts and its thaws), or a turn by weight began.
     pub turns: u64,
 }

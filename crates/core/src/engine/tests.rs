@@ -15,6 +15,7 @@ mod after;
 mod contract;
 mod late;
 mod limits;
+mod shares;
 mod switches;
 
 const MS: fn(u64) -> Nanos = Nanos::from_millis;

@@ -116,6 +116,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         }
         self.next_beat = self.now + self.setup.limits.heartbeat;
         self.refresh();
+        self.count_shares(self.now);
         watch.beat(&Beat {
             world: super::world(
                 self.now,

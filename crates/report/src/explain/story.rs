@@ -15,14 +15,12 @@ use cosched_results::result::{BarrierResult, Instead, ProgramResult, RunResult, 
 use serde::Serialize;
 
 use super::SCHEMA;
-use super::barrier_stats;
 use super::choices::{self, Choice};
 use super::left_to_linux;
 use super::slices::{self, SliceChoice, TriedActuator};
-use super::spread;
-use super::sum;
 use super::thread_limits::{self, ThreadLimit};
 use super::turns::ProgramTurns;
+use super::{barrier_stats, lag, spread, sum};
 use crate::disturbance;
 use crate::history::{Activity, History, Phase, PlannedQuantum, Sent, nanos};
 use crate::interference::Interference;
@@ -475,6 +473,7 @@ fn in_words(
     lines.extend(unpaused::in_words(run, program));
     lines.extend(slices::in_words(story, run, slot));
     lines.extend(thread_limits::in_words(&story.thread_limits));
+    lines.extend(lag::in_words(run, slot));
     lines.extend(barrier_stats::in_words(program));
     lines.extend(silence::in_words(program));
     let misfortune =

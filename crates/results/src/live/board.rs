@@ -150,6 +150,7 @@ impl Board {
             is_filler: program.is_some_and(|p| p.turn == Some(Turn::Filler)),
             waiting_now_seconds: seconds(program.map_or(Nanos::ZERO, |p| p.waiting(now))),
             cpu_seconds: Some(to_microseconds(complete)),
+            share_seconds: totals.share.map(seconds),
             context_switches: Some(switches),
             turns: totals.turns,
             completions: account.completions.count(),

@@ -126,6 +126,26 @@ fn seen(
     looker.seen
 }
 
+/// Two CPUs, of which each program has one as long as both are there.
+#[test]
+fn a_snapshot_has_the_share_and_the_lag_so_far() {
+    let seen = looked_at(&[MS(300); 2], vec![ProgramSetup::new(2); 2], MS(20));
+    let both = |it: &&Snapshot| it.programs.iter().all(|one| one.state != LiveState::Ended);
+    let of_both: Vec<&Snapshot> = seen.iter().filter(both).collect();
+    assert!(of_both.len() > 10);
+    for snapshot in of_both {
+        for program in &snapshot.programs {
+            let share = program.share_seconds.unwrap();
+            assert!((share - snapshot.at_seconds).abs() < 2e-6, "{share} {}", snapshot.at_seconds);
+        }
+    }
+    let mut program = seen[5].programs[0].clone();
+    (program.share_seconds, program.cpu_seconds) = (Some(0.75), Some(1.0));
+    assert_eq!(program.lag_seconds(), Some(-0.25));
+    program.cpu_seconds = None;
+    assert_eq!(program.lag_seconds(), None);
+}
+
 /// The times between snapshots, in milliseconds.
 fn gaps(seen: &[Snapshot]) -> Vec<f64> {
     let gap = |pair: &[Snapshot]| (pair[1].at_seconds - pair[0].at_seconds) * 1000.0;

@@ -9,8 +9,8 @@ use cosched_core::{Exit, Molding, Nanos, Usage};
 
 use super::{
     AfterResult, Backends, BarrierResult, CompletionResult, DecisionResult, DeviationResult,
-    EstimatesResult, Instead, MachineDescription, NotStartedResult, Own, PolicyCost, ProgramResult,
-    Quantiles, RunResult, SCHEMA, Simulation, Terms, TimelineEntry,
+    EstimatesResult, FairShareResult, Instead, MachineDescription, NotStartedResult, Own,
+    PolicyCost, ProgramResult, Quantiles, RunResult, SCHEMA, Simulation, Terms, TimelineEntry,
 };
 use crate::metrics::{Metrics, ProgramTimes, quantile};
 
@@ -171,13 +171,6 @@ fn times(outcome: &ProgramOutcome, context: &ProgramContext) -> ProgramTimes {
     let done = outcome.done.filter(|_| outcome.started.is_some());
     let succeeded = outcome.earlier.failed.is_none()
         && counted(outcome).all(|completion| completion.exit == Exit::Code(0));
-    let cpu = |usage: &Usage| usage.user_seconds + usage.system_seconds;
-    // Earlier runs that are not kept one by one are summed up, with those after the end.
-    let is_kept = outcome.earlier.counted == outcome.completions.dropped();
-    let of_work = || {
-        let runs = counted(outcome).map(|completion| completion.usage);
-        runs.fold(outcome.earlier.usage, |sum, usage| sum.and(&usage))
-    };
     let all = |run: Nanos| run * (outcome.earlier.counted + counted(outcome).count() as u64);
     ProgramTimes {
         turnaround: done.map(|done| done.since(outcome.arrived)),
@@ -187,10 +180,24 @@ fn times(outcome: &ProgramOutcome, context: &ProgramContext) -> ProgramTimes {
         solo: context.solo.filter(|_| succeeded).map(all),
         molded_solo: context.molded.filter(|_| succeeded).map(|molded| all(molded.solo)),
         solo_cpu_seconds: context.solo_cpu.filter(|_| succeeded).map(|one| all(one).as_secs_f64()),
-        work_cpu_seconds: done.filter(|_| succeeded && is_kept).map(|_| cpu(&of_work())),
+        work_cpu_seconds: work_cpu(outcome).filter(|_| done.is_some() && succeeded),
         estimates: outcome.estimates,
         cpu_seconds: cpu(&complete) + cpu(&outcome.unfinished),
     }
+}
+
+fn cpu(usage: &Usage) -> f64 {
+    usage.user_seconds + usage.system_seconds
+}
+
+/// CPU time until the program was done, seconds; `None`: it never was, or that is not known.
+fn work_cpu(outcome: &ProgramOutcome) -> Option<f64> {
+    // Earlier runs that are not kept one by one are summed up, with those after the end.
+    let is_kept = outcome.earlier.counted == outcome.completions.dropped();
+    outcome.done.filter(|_| is_kept).map(|_| {
+        let runs = counted(outcome).map(|completion| completion.usage);
+        cpu(&runs.fold(outcome.earlier.usage, |sum, usage| sum.and(&usage)))
+    })
 }
 
 fn program(
@@ -242,6 +249,7 @@ fn program(
             waits: usage.waits.map(to_the_microsecond),
             ..usage
         },
+        fair_share: FairShareResult::of(outcome.share, work_cpu(outcome)),
         earlier_completions: outcome.completions.dropped(),
         timeline: outcome
             .timeline

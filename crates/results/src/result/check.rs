@@ -107,6 +107,8 @@ fn program(at: &str, program: &ProgramResult) -> Result<(), Fault> {
         ("usage.system_seconds", Some(program.usage.system_seconds)),
         // Interference is negative where the run alone was the slower one.
         ("interference_seconds", program.interference_seconds.map(f64::abs)),
+        ("fair_share.share_seconds", program.fair_share.map(|fair| fair.share_seconds)),
+        ("fair_share.lag_seconds", program.fair_share.map(|fair| fair.lag_seconds.abs())),
     ];
     for (name, seconds) in given {
         seconds.map_or(Ok(()), |seconds| time(&field(name), seconds))?;
