@@ -14,6 +14,7 @@ mod after;
 mod attach;
 mod auto;
 mod balance;
+mod barrier_times;
 mod barriers;
 mod cases;
 mod compared;
