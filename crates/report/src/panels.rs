@@ -52,6 +52,7 @@ pub const CONTRIBUTIONS: &[Contribution] = &[
     estimates::coverage,
     estimates::training,
     barrier_stats::waits,
+    barrier_stats::latency,
 ];
 
 /// The panels of a run.
