@@ -285,6 +285,39 @@ fn a_thread_that_chooses_its_class_keeps_it() {
     assert_eq!(said(&place, "leaves").1, 3, "SCHED_BATCH");
 }
 
+/// Commands besides `run`. A program that runs already is in the class until cosched is ended.
+#[test]
+fn exec_and_attach_have_the_scheduler_too() {
+    if !is_guest() {
+        return;
+    }
+    let place = Place::new();
+    let command = place.example("threads");
+    let command = command.to_str().unwrap();
+    let words = ["exec", "--scheduler", "ext", "--", command, "leaves", "1"];
+    let ended = place.cosched(&words).ended().with(0);
+    assert_eq!(ended.stdout.trim(), "rounds 0 class 3", "{}", ended.stderr);
+    let words = ["exec", "--scheduler", "ext", "--", command, "spin", "2", "2"];
+    let cosched = place.cosched(&words);
+    eventually("the program runs in the class", || all_are(&place, SchedPolicy::Ext));
+    let ended = cosched.ended().with(0);
+    assert_eq!(ended.stdout.trim(), "rounds 0 class 7", "{}", ended.stderr);
+    let mut running = place.start(command.as_ref(), &["spin", "3", "60"]);
+    eventually("three threads", || classes(&place).len() == 3);
+    assert!(all_are(&place, SchedPolicy::Other));
+    let pid = running.id().to_string();
+    let cosched =
+        place.cosched(&["attach", "--scheduler", "ext", "--policy", "linux", "--out", "out", &pid]);
+    eventually("the program runs in the class", || all_are(&place, SchedPolicy::Ext));
+    cosched.signal(Signal::INT);
+    let ended = cosched.ended().with(130);
+    assert!(all_are(&place, SchedPolicy::Other), "{:?}", classes(&place));
+    assert!(counts(&ended.result(), 0).starts > 0);
+    running.kill().unwrap();
+    running.wait().unwrap();
+    println!("exec and attach: in the class, and as found");
+}
+
 /// Trap 8 and promise 1: whichever process is killed, the kernel has its own scheduler back, and
 /// every thread its class.
 #[test]
