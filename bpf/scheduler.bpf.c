@@ -46,6 +46,7 @@
 #define LAG 200000000ULL /* so far behind the others may a program be that has waited, by weight */
 #define ROUND 2000000000ULL /* in which all threads of all programs are to have a slice */
 #define MOST_SIBLINGS 4096 /* so many queued threads are looked at for a named one */
+#define MOST_DISPLACED 8 /* and for a displaced one, which was put in front */
 #define LEVELS 8
 
 struct membership {
@@ -186,6 +187,13 @@ static __u64 vtime_of(struct program *program, bool is_filler)
 	return program->vtime[is_filler];
 }
 
+static bool starves(struct program *program, __u32 id, __u64 now)
+{
+	__u64 queued = scx_bpf_dsq_nr_queued(id);
+
+	return queued && now > program->waits + STARVING / (queued + 1);
+}
+
 static __u64 by_weight(struct program *program, __u64 time)
 {
 	return time * DEFAULT_WEIGHT / (program->weight ? program->weight : DEFAULT_WEIGHT);
@@ -236,16 +244,14 @@ static void displace(struct task_struct *task, struct control *all, __u64 now)
 }
 
 // An ordinary thread took this thread's CPU. Notes that it is to be next there, and returns what is left of its slice.
-static __u64 note_displaced(struct task_struct *task, __u64 most)
+static __u64 note_displaced(struct task_struct *task, __u32 id, __u64 most)
 {
 	struct cpu *cpu = cpu_at(scx_bpf_task_cpu(task));
-	__u64 left = task->scx.slice && task->scx.slice < most ? task->scx.slice : most;
 
-	if (cpu) {
+	// It may have been on its way to the CPU, and then has the whole slice.
+	if (cpu && cpu->program == id)
 		cpu->displaced = task->pid;
-		cpu->left = left;
-	}
-	return left;
+	return task->scx.slice && task->scx.slice < most ? task->scx.slice : most;
 }
 
 SEC("struct_ops/enqueue")
@@ -268,7 +274,7 @@ void BPF_PROG(on_enqueue, struct task_struct *task, __u64 flags)
 	slice = slice_of(program, id, all, is_filler);
 	if (flags & SCX_ENQ_REENQ) {
 		flags |= bpf_core_enum_value(enum scx_enq_flags, SCX_ENQ_HEAD);
-		slice = note_displaced(task, slice);
+		slice = note_displaced(task, id, slice);
 	}
 	insert(task, id, slice, flags);
 	idle = scx_bpf_pick_idle_cpu(task->cpus_ptr, 0);
@@ -323,12 +329,12 @@ static bool hand_over(__s32 here, struct cpu *cpu)
 	struct bpf_iter_scx_dsq it;
 	struct task_struct *task;
 	bool done = false;
-	__u32 looked;
+	__u32 looked, most = cpu->displaced ? MOST_DISPLACED : MOST_SIBLINGS;
 
 	if (!program)
 		return false;
 	if (!bpf_iter_scx_dsq_new(&it, cpu->program, 0)) {
-		bpf_for(looked, 0, MOST_SIBLINGS) {
+		bpf_for(looked, 0, most) {
 			task = bpf_iter_scx_dsq_next(&it);
 			if (!task || done)
 				break;
@@ -339,7 +345,9 @@ static bool hand_over(__s32 here, struct cpu *cpu)
 					continue;
 				break;
 			}
-			move_set_slice(&it, cpu->left);
+			// A displaced thread is queued with what is left of its slice.
+			if (!cpu->displaced)
+				move_set_slice(&it, cpu->left);
 			cpu->handed = cpu->displaced ? 0 : task->pid;
 			done = move(&it, task, SCX_DSQ_LOCAL, 0);
 		}
@@ -353,6 +361,23 @@ static bool hand_over(__s32 here, struct cpu *cpu)
 	return done;
 }
 
+// Whether a displaced thread may go on before all others: not if its program fills, or another one has waited too long.
+static bool may_go_on(struct cpu *cpu, struct control *all, __u64 now)
+{
+	struct program *program = program_at(cpu->program);
+	__u32 count = programs_of(all), i;
+
+	if (!program || fills(program, all, now))
+		return false;
+	bpf_for(i, 0, count) {
+		struct program *other = program_at(i);
+
+		if (!other || starves(other, i, now))
+			return false;
+	}
+	return true;
+}
+
 // The program that is to be next, of those with queued threads that were not tried, and the present one.
 // Without fillers where the present one only makes room for an equal one.
 static __u32 choose(struct control *all, __u32 present, bool makes_room, __u64 *tried, __u64 now, bool *is_starving)
@@ -363,22 +388,22 @@ static __u32 choose(struct control *all, __u32 present, bool makes_room, __u64 *
 	bpf_for(i, 0, count) {
 		struct program *program = program_at(i);
 		__u64 own, queued;
-		bool is_filler, starves;
+		bool is_filler, is_late;
 
 		if (!program)
 			break;
 		queued = scx_bpf_dsq_nr_queued(i);
 		if ((i != present && !queued) || tried[(i >> 6) & 3] >> (i & 63) & 1)
 			continue;
-		starves = queued && now > program->waits + STARVING / (queued + 1);
+		is_late = starves(program, i, now);
 		is_filler = fills(program, all, now);
-		if (makes_room && is_filler && !starves)
+		if (makes_room && is_filler && !is_late)
 			continue;
-		own = starves ? 0 : vtime_of(program, is_filler) | (__u64)is_filler << 63;
+		own = is_late ? 0 : vtime_of(program, is_filler) | (__u64)is_filler << 63;
 		if (own < rank) {
 			rank = own;
 			best = i;
-			*is_starving = starves;
+			*is_starving = is_late;
 		}
 	}
 	return best;
@@ -411,6 +436,8 @@ void BPF_PROG(on_dispatch, __s32 here, struct task_struct *previous)
 
 	if (!all || !cpu)
 		return;
+	if (cpu->displaced && !may_go_on(cpu, all, now))
+		cpu->displaced = 0;
 	if ((cpu->target || cpu->any || cpu->displaced) && hand_over(here, cpu))
 		return;
 	goes_on = previous && previous->scx.flags & SCX_TASK_QUEUED && cpu->since;
@@ -422,14 +449,14 @@ void BPF_PROG(on_dispatch, __s32 here, struct task_struct *previous)
 	if (makes_room)
 		tried[(present >> 6) & 3] |= 1ULL << (present & 63);
 	bpf_for(attempt, 0, PROGRAMS) {
-		bool starves = false;
-		__u32 next = choose(all, present, makes_room, tried, now, &starves);
+		bool is_starving = false;
+		__u32 next = choose(all, present, makes_room, tried, now, &is_starving);
 		struct program *program = program_at(next);
 
 		if (!program)
 			break;
 		if (scx_bpf_dsq_nr_queued(next) && move_to_local(next)) {
-			if (!starves && !makes_room)
+			if (!is_starving && !makes_room)
 				note_progress(program, fills(program, all, now));
 			return;
 		}
@@ -591,7 +618,8 @@ __s32 BPF_PROG(on_birth, struct task_struct *task, struct scx_init_task_args *ar
 SEC("struct_ops/cpu_release")
 void BPF_PROG(on_release, __s32 cpu, struct scx_cpu_release_args *args)
 {
-	scx_bpf_reenqueue_local();
+	if (bpf_ksym_exists(scx_bpf_reenqueue_local))
+		scx_bpf_reenqueue_local();
 }
 
 // Without these two, the kernel ends the scheduler when a CPU comes or goes.

@@ -7,6 +7,8 @@
 //!   microseconds for which one of them keeps that CPU.
 //! - `bound CPUS SECONDS`: a thread bound to each of the first CPUs computes; the rounds are the
 //!   milliseconds of CPU time of the thread that had least.
+//! - `strangers SECONDS`: a thread computes, and asks all the time for its CPU to go to threads of
+//!   other programs of this name.
 //! - `headless SECONDS`: the first thread ends, another one computes.
 //! - `burst COUNT`: so many threads begin and end, four at a time.
 //! - `leaves SECONDS`: a thread gives itself the class SCHED_BATCH, and computes.
@@ -139,6 +141,19 @@ fn spin_on(cpu: u64, until: Instant) -> u64 {
     cpu_time().as_millis() as u64
 }
 
+/// The first threads of all other processes with the name of this one.
+fn strangers() -> Vec<u32> {
+    let name = std::fs::read_to_string("/proc/self/comm").unwrap();
+    let folders = std::fs::read_dir("/proc").unwrap();
+    let numbers =
+        folders.filter_map(|folder| folder.unwrap().file_name().to_str()?.parse::<u32>().ok());
+    let is_stranger = |pid: &u32| {
+        *pid != std::process::id()
+            && std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm == name)
+    };
+    numbers.filter(is_stranger).collect()
+}
+
 /// Ends the calling thread, and not the process.
 fn end_thread() {
     // SAFETY: no destructor of this thread is needed by another one.
@@ -174,6 +189,20 @@ fn main() {
             let threads: Vec<_> =
                 (0..cpus).map(|cpu| thread::spawn(move || spin_on(cpu, until))).collect();
             made = threads.into_iter().map(|thread| thread.join().unwrap()).min().unwrap();
+        }
+        ("strangers", &[seconds]) => {
+            thread::sleep(SETTLED);
+            let (until, strangers) = (after(seconds), strangers());
+            while Instant::now() < until {
+                compute(1000);
+                for stranger in &strangers {
+                    // SAFETY: a kernel that does not know the arguments ignores them.
+                    unsafe {
+                        libc::syscall(libc::SYS_sched_yield, cosched_page::DONATE, *stranger)
+                    };
+                }
+            }
+            made = strangers.len() as u64;
         }
         ("headless", &[seconds]) => {
             thread::sleep(SETTLED);

@@ -22,7 +22,9 @@ use std::process::ExitCode;
 use std::{env, io};
 
 use libbpf_rs::btf::Btf;
-use libbpf_rs::{Link, Map, MapCore, Object, ObjectBuilder, OpenObject, PrintLevel, set_print};
+use libbpf_rs::{
+    Link, Map, MapCore, Object, ObjectBuilder, OpenMapMut, OpenObject, PrintLevel, set_print,
+};
 use rustix::event::{PollFd, PollFlags, poll};
 
 /// What the build made of `bpf/scheduler.bpf.c`; empty where there was no clang.
@@ -94,19 +96,21 @@ fn load() -> Result<Object, String> {
     }
     let open = ObjectBuilder::default().name(SCHEDULER).and_then(|it| it.open_memory(OBJECT));
     let loaded = open.and_then(|mut object| {
-        add_flags(&mut object, flags::known(&Btf::from_vmlinux()?));
+        add_flags(&mut object, flags::known(&Btf::from_vmlinux()?))?;
         object.load()
     });
     loaded.map_err(|error| kernel::why(&error))
 }
 
 /// Adds to the scheduler's flags, which are its first field.
-fn add_flags(object: &mut OpenObject, flags: u64) {
-    let Some(mut scheduler) = object.maps_mut().find(|map| map.name() == SCHEDULER) else { return };
-    let fields = scheduler.initial_value_mut().and_then(|fields| fields.first_chunk_mut());
-    if let Some(first) = fields {
-        *first = (u64::from_ne_bytes(*first) | flags).to_ne_bytes();
-    }
+fn add_flags(object: &mut OpenObject, flags: u64) -> libbpf_rs::Result<()> {
+    let mut scheduler = object.maps_mut().find(|map| map.name() == SCHEDULER);
+    let fields = scheduler.as_mut().and_then(OpenMapMut::initial_value_mut);
+    let Some(first) = fields.and_then(|fields| fields.first_chunk_mut()) else {
+        return Err(io::Error::other("the object has no scheduler").into());
+    };
+    *first = (u64::from_ne_bytes(*first) | flags).to_ne_bytes();
+    Ok(())
 }
 
 fn attach(object: &mut Object) -> Result<Link, String> {

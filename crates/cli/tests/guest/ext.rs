@@ -117,6 +117,22 @@ fn a_donated_cpu_goes_to_the_named_thread_and_shares_stay() {
     }
 }
 
+/// The named thread has to be of the same program, or a program could favour another one.
+#[test]
+fn a_cpu_is_not_handed_to_a_thread_of_another_program() {
+    if !is_guest() {
+        return;
+    }
+    let place = Place::new();
+    let result = run(&place, &[("strangers", "strangers 2"), ("rival", "spin 3 3")], "");
+    let (named, _) = said(&place, "strangers");
+    let counts = counts(&result, 0);
+    println!("{named} stranger is named: {counts:?}");
+    assert_eq!(named, 1, "the rival is there");
+    assert!(counts.donations > 100, "{counts:?}");
+    assert_eq!(counts.handed_over, 0, "{counts:?}");
+}
+
 #[test]
 fn programs_share_alike_and_take_turns_by_weight() {
     if !is_guest() {
