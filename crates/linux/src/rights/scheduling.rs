@@ -1,6 +1,7 @@
 //! What may be changed about the scheduling of threads.
 
 use cosched_core::format;
+use rustix::time::{ClockId, clock_getres};
 
 use super::{Ability, Right, available, missing, tried};
 use crate::control::ext::loader::ExtError;
@@ -70,7 +71,14 @@ pub(super) fn sched_ext(
 ) -> Right {
     if sys.root().join("kernel/sched_ext").is_dir() {
         return match check() {
-            Ok(()) => available(Ability::SchedExt, "the kernel takes cosched's scheduler"),
+            Ok(()) => {
+                let hz = ticks_per_second();
+                let detail = format!(
+                    "the kernel takes cosched's scheduler, whose slices end by timers and not at \
+                     the kernel's ticks (HZ={hz})"
+                );
+                available(Ability::SchedExt, detail)
+            }
             Err(error) => missing(Ability::SchedExt, error.to_string(), None),
         };
     }
@@ -89,6 +97,13 @@ pub(super) fn sched_ext(
             Some("Linux 6.12 or newer, built with CONFIG_SCHED_CLASS_EXT=y"),
         ),
     }
+}
+
+/// How often the kernel looks at what it schedules (HZ): its coarse clocks go forward then.
+fn ticks_per_second() -> u64 {
+    let tick = clock_getres(ClockId::MonotonicCoarse);
+    let nanos = tick.tv_sec as u64 * 1_000_000_000 + tick.tv_nsec as u64;
+    1_000_000_000 / nanos.max(1)
 }
 
 /// Whether a release such as `6.12.3-amd64` is this version or a later one.
@@ -132,6 +147,12 @@ mod tests {
         let refused = || Err(ExtError::Refused("another scheduler is loaded: x".to_owned()));
         let found = sched_ext(&sys, "6.18.0", refused);
         assert!(!found.available && found.detail.contains("is loaded: x"), "{found:?}");
+    }
+
+    #[test]
+    fn the_kernels_ticks_are_of_a_frequency_that_it_can_have() {
+        let hz = ticks_per_second();
+        assert!([100, 200, 250, 256, 300, 500, 512, 1000, 1024, 1200].contains(&hz), "{hz}");
     }
 
     #[test]
