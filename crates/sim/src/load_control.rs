@@ -35,7 +35,10 @@ impl SimulatedWorld {
     /// Looks at the load, and hands out sleep slots.
     pub(crate) fn look_at_load(&mut self) {
         let Some((look, _)) = self.looks() else { return };
-        let controlled = |run: &usize| self.programs[*run].model.load_control.is_some();
+        let controlled = |run: &usize| {
+            let program = &self.programs[*run];
+            program.alive > 0 && !program.frozen && program.model.load_control.is_some()
+        };
         let runs: Vec<usize> = (0..self.programs.len()).filter(controlled).collect();
         let sleepers = runs.iter().map(|run| self.sleepers(*run).count() as u64).collect();
         let runnable = self.programs.iter().map(|program| u64::from(program.runnable)).sum();

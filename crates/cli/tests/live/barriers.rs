@@ -20,6 +20,29 @@ fn modes(ended: &Ended) -> Vec<Option<BarrierMode>> {
     programs.iter().map(|program| program.barrier.as_ref().map(|barrier| barrier.mode)).collect()
 }
 
+#[test]
+fn barriers_that_cannot_work_here_are_refused_in_time() {
+    let place = Place::new();
+    place.run(&[program("a", "barrier = 'tidon'", TELLS)], "").ended().with(2).saying(&[
+        "jobs.toml",
+        "the barrier tidon needs cosched's scheduler in the kernel",
+        "remedy: add --scheduler ext",
+    ]);
+    if affinity::get(0).unwrap().len() < 2 {
+        return skip("this machine has one CPU");
+    }
+    let mut on_one_cpu = Command::new("taskset");
+    on_one_cpu.args(["-c", "0"]).arg(place.executable());
+    on_one_cpu.args(["run", "--barrier", "load-control", "--", "touch", "made"]);
+    let output = on_one_cpu.current_dir(place.folder()).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    for part in ["of the whole machine want to run", "may use 1 of its", "remedy"] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert!(!place.path("made").exists(), "nothing was started");
+}
+
 /// `barrier` makes no program malleable: its thread count stays its own.
 #[test]
 fn a_programs_barrier_key_overrides_the_option() {

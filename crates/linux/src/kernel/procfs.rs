@@ -307,7 +307,7 @@ impl Proc {
     }
 
     /// How many threads of the machine run or are ready to; `None`: the kernel does not say.
-    pub(crate) fn running_threads(&self) -> Option<u64> {
+    pub fn running_threads(&self) -> Option<u64> {
         let line = files::read_line(&self.root.join("loadavg")).ok()?;
         line.split_ascii_whitespace().nth(3)?.split('/').next()?.parse().ok()
     }

@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 
 use cosched_linux::hook::{self, BARRIER_MODE, Hook, Uses};
+use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::machine::{Job, Origin};
 use cosched_linux::process::launch::{LaunchOrder, LineLabels, OutputTo};
 use cosched_workload::{BarrierMode, OPENMP, ProgramSpec};
@@ -32,12 +33,9 @@ impl Session {
                 hook: None,
             });
         }
-        if barrier == BarrierMode::Tidon && !request.is_by_ext() {
-            return Err(Failure::Input(format!(
-                "{}: the barrier tidon needs cosched's scheduler in the kernel (remedy: add \
-                 --scheduler ext, or choose another barrier, such as donate)",
-                spec.places.command
-            )));
+        if let Some(why) = self.has_no(barrier, request) {
+            let places = &spec.places.command;
+            return Err(Failure::Input(format!("{places}: the barrier {} {why}", barrier.name())));
         }
         let uses = Uses {
             threads: spec.malleable && origin == Origin::Started,
@@ -87,6 +85,37 @@ impl Session {
             hook,
         })
     }
+}
+
+impl Session {
+    /// Why programs cannot wait so at barriers here, with a remedy.
+    fn has_no(&self, barrier: BarrierMode, request: &Request<'_>) -> Option<String> {
+        let all = self.topology.all().len();
+        match barrier {
+            BarrierMode::Tidon if !request.is_by_ext() => Some(
+                "needs cosched's scheduler in the kernel (remedy: add --scheduler ext, or choose \
+                 another barrier, such as donate)"
+                    .to_owned(),
+            ),
+            BarrierMode::LoadControl if self.usable.cpus.len() < all => Some(format!(
+                "goes by how many threads of the whole machine want to run, and this run may use \
+                 {} of its {all} CPUs (remedy: let it use all of them, or choose another barrier, \
+                 such as block)",
+                self.usable.cpus.len()
+            )),
+            BarrierMode::LoadControl if running_threads().is_none() => Some(
+                "needs the numbers of threads in /proc/loadavg, which cannot be read here \
+                 (remedy: choose another barrier, such as block)"
+                    .to_owned(),
+            ),
+            _ => None,
+        }
+    }
+}
+
+/// How many threads of the machine run or are ready to; `None`: the kernel does not say.
+fn running_threads() -> Option<u64> {
+    Proc::own().ok()?.running_threads()
 }
 
 /// Tells a malleable program how many threads it may request, unless its environment does.
