@@ -25,7 +25,7 @@ enum What {
     /// Measure which slice suits which scaling factor, as for table I of the paper on faithful
     /// scheduling. Prints the table for `--quanta`.
     ///
-    /// It trains with batch-slice, which faithful carries out without its guard.
+    /// Programs run in the class SCHED_BATCH with each slice, as under faithful --no-guard.
     Quanta(QuantaArgs),
     /// Measure how much programs that stream through memory slow each other down, in pairs and
     /// triples. Writes the table for `--slowdowns`.

@@ -2,7 +2,8 @@
 //! on Tidon, as far as a thread knows them of itself.
 //!
 //! - *Barrier latency*, T'_BL of equation 5: from the first arrival of a round to its completion.
-//!   The first thread to arrive waits for exactly that long.
+//!   The first thread to arrive waits for that long, and then for its own wake-up or its CPU. Of
+//!   first checks that take longer than checks can, nothing counts.
 //! - *Useless spinning*, T_WS of equation 2. It is CPU time. Reading the CPU clock of a thread is a
 //!   system call, so this goes by wall-clock time instead: a thread that spins reads that clock at
 //!   least every few microseconds. Where it comes back much later, it had no CPU in between, and

@@ -14,8 +14,8 @@ Columns with % up to barr% are shares of the threads' time: delay% ready to run,
 lock% waiting for another thread, at a mutex, a condition or a barrier. vol/s: a thread left its CPU
 to wait; invol/s: it lost its CPU. Shares of invol/s: expir% because its time slice was over, sibl%
 earlier and to a thread of the same program. migr/s: arrivals at another CPU. xfer/s: locks handed
-to a sleeping thread; across%: to another group of CPUs. No column counts changes of priority: in
-Linux' fair class no priority changes.";
+to a sleeping thread; across%: to another group of CPUs. No column counts changes of priority: the
+kernel itself makes none in its fair class.";
 
 /// From this share of the threads' time on, something is in the way.
 const MUCH: f64 = 0.1;
@@ -216,8 +216,8 @@ mod tests {
     #[test]
     fn the_legend_says_why_no_rate_of_priority_changes_is_shown() {
         let last = LEGEND.split(". ").last();
-        let expected =
-            "No column counts changes of priority: in\nLinux' fair class no priority changes.";
+        let expected = "No column counts changes of priority: the\n\
+                        kernel itself makes none in its fair class.";
         assert_eq!(last, Some(expected));
         assert!(LEGEND.lines().all(|line| line.len() <= 100));
     }

@@ -103,7 +103,7 @@ fn times(stats: &BarrierStats) -> Option<String> {
     let (times, mean) = (stats.times?, stats.mean_latency_seconds()?);
     (times.longest_latency_seconds >= TELLING).then(|| {
         format!(
-            " From the first arrival to the last, a barrier took {} on average, and {} at most. \
+            " Until its first thread went on, a barrier took {} on average, and {} at most. \
              Waiting threads spun for {} of CPU time.",
             words::span(nanos(mean)),
             words::span(nanos(times.longest_latency_seconds)),

@@ -29,7 +29,7 @@ pub(super) fn in_words(run: &RunResult, slot: usize) -> Option<String> {
         let named = others.map(|(name, more)| format!("{name} ({})", span(more)));
         format!(
             "By weight its share was {} of CPU time. It got {} less, \
-             and others got more than theirs: {}.",
+             and others got more than theirs: {}. That was unfair if its threads wanted to run.",
             span(share),
             span(lag),
             words::list(&named.collect::<Vec<_>>())
@@ -56,7 +56,8 @@ mod tests {
         let name = &testkit::linux().programs[1].name;
         let expected = format!(
             "By weight its share was 4.00 s of CPU time. It got 1.00 s less, \
-             and others got more than theirs: {name} (800 ms)."
+             and others got more than theirs: {name} (800 ms). \
+             That was unfair if its threads wanted to run."
         );
         assert_eq!(told([1.0, -0.8]), Some(expected));
         assert_eq!(told([1.0, -0.4]), None, "most of it went to no program");
