@@ -139,7 +139,7 @@ fn programs_share_alike_and_take_turns_by_weight() {
         return;
     }
     let place = Place::new();
-    let result = run(&place, &[("one", "spin 1 2"), ("three", "spin 3 2")], "");
+    let result = run(&place, &[("one", "spin 1 4"), ("three", "spin 3 4")], "");
     println!("one thread beside three: {:.3}", share(&result));
     assert!((share(&result) - 0.5).abs() < 0.02, "a thread of four: {}", share(&result));
     let place = Place::new();
@@ -198,8 +198,9 @@ fn a_thread_displaced_by_an_ordinary_one_runs_elsewhere() {
     ordinary.wait().unwrap();
     let (made, _) = said(&place, "rounds");
     println!("{alone_made} rounds on two CPUs, {made} on what an ordinary thread left of them");
-    // On one of two CPUs, and not with the few percent that the kernel keeps for the class.
-    assert!(made * 2 > alone_made, "{made} of {alone_made}");
+    // The emulated CPUs take turns, so that half is expected. Threads that stayed in the queue had
+    // a sixth: what the kernel keeps for the class.
+    assert!(made * 10 > alone_made * 3, "{made} of {alone_made}");
     place.nothing_is_left_of(&ended);
 }
 
@@ -390,8 +391,8 @@ fn a_second_scheduler_is_refused_by_its_name() {
     println!("{}", refused.stderr.trim());
 }
 
-/// The kernel ends a scheduler that lets a thread wait for 10 s. Real-time threads take both CPUs
-/// here, and the reserve for the class is taken away.
+/// The kernel ends a scheduler that lets a thread wait for 10 s, and looks every 5 s. Real-time
+/// threads take both CPUs here, and the reserve for the class is taken away.
 #[test]
 fn a_stall_ends_the_scheduler_and_the_run_goes_on() {
     if !is_guest() {
@@ -404,11 +405,11 @@ fn a_stall_ends_the_scheduler_and_the_run_goes_on() {
     for (file, off) in settings.iter().zip(["-1", "0", "0"]) {
         fs::write(file, off).unwrap_or_else(|error| panic!("{file}: {error}"));
     }
-    let cosched = start(&place, &[("rounds", &format!("rounds {ROUND} 18"))], "");
+    let cosched = start(&place, &[("rounds", &format!("rounds {ROUND} 22"))], "");
     eventually("the program runs in the class", || all_are(&place, SchedPolicy::Ext));
     let greedy = ["0", "1"].map(|cpu| {
         // What ends it comes before it.
-        let spins = format!("exec timeout 13 chrt -f 10 taskset -c {cpu} sh -c '{SPIN}'");
+        let spins = format!("exec timeout 17 chrt -f 10 taskset -c {cpu} sh -c '{SPIN}'");
         place.start("/bin/chrt".as_ref(), &["-f", "20", "sh", "-c", &spins])
     });
     for mut greedy in greedy {
