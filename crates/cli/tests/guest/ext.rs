@@ -141,7 +141,8 @@ fn programs_share_alike_and_take_turns_by_weight() {
     let place = Place::new();
     let result = run(&place, &[("one", "spin 1 4"), ("three", "spin 3 4")], "");
     println!("one thread beside three: {:.3}", share(&result));
-    assert!((share(&result) - 0.5).abs() < 0.02, "a thread of four: {}", share(&result));
+    // A single thread cannot make up for moments in which it had no CPU.
+    assert!((share(&result) - 0.5).abs() < 0.05, "a thread of four: {}", share(&result));
     let place = Place::new();
     let tables = ["a", "b"].map(|name| program(&place, name, "spin 2 2"));
     let options = "--scheduler ext --policy turns --quantum 200ms";
@@ -200,7 +201,7 @@ fn a_thread_displaced_by_an_ordinary_one_runs_elsewhere() {
     println!("{alone_made} rounds on two CPUs, {made} on what an ordinary thread left of them");
     // The emulated CPUs take turns, so that half is expected. Threads that stayed in the queue had
     // a sixth: what the kernel keeps for the class.
-    assert!(made * 10 > alone_made * 3, "{made} of {alone_made}");
+    assert!(made * 4 > alone_made, "{made} of {alone_made}");
     place.nothing_is_left_of(&ended);
 }
 
