@@ -9,7 +9,7 @@ mod wait;
 use cosched_page::Passage;
 use wait::{PREEMPTED_NS, SAMPLED, Wait};
 
-/// The first arrival of a round, whose first checks are timed if it is sampled.
+/// The first arrival of a round. Its first checks are timed if the round is sampled.
 fn arrival(is_sampled: bool) -> Wait {
     let mut wait = Wait::new(true);
     if is_sampled {

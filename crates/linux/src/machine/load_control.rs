@@ -1,7 +1,7 @@
 //! Load control: how many waiting threads may sleep, so that the machine has no surplus threads.
 //!
 //! *Source.* Johnson, Stoica, Ailamaki and Mowry, "Decoupling contention management from
-//! scheduling" (ASPLOS 2010), as the paper on faithful scheduling, whose rival it is, has it
+//! scheduling" (ASPLOS 2010), as the paper on faithful scheduling has it, its rival
 //! (sections I and VI): blocking controls the number of runnable threads, spinning answers
 //! contention, and the load is looked at every 7 ms. It exists to be compared with.
 //!

@@ -74,7 +74,7 @@ pub(super) fn sched_ext(
             Ok(()) => {
                 let hz = ticks_per_second();
                 let detail = format!(
-                    "the kernel takes cosched's scheduler, whose slices end by timers and not at \
+                    "the kernel takes cosched's scheduler; its slices end by timers and not at \
                      the kernel's ticks (HZ={hz})"
                 );
                 available(Ability::SchedExt, detail)
