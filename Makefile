@@ -19,6 +19,8 @@
 #                SECONDS=4 CELLS="all four" PARTS=cells,overhead choose; target/bench/fairness.json and .md
 #   make bench-shuffling  what thread shuffling does to locks and programs, with memcached: some ten minutes; RUNS=7
 #                SECONDS=4 CELLS=lock-loop,memcached choose; target/bench/shuffling.json and .md
+#   make bench-mechanisms  mechanisms of the papers beside their rivals, on small programs: a quarter of an hour; RUNS=7
+#                CELLS="one lock,a pipeline" choose, RESUME=1 goes on; target/bench/mechanisms.json and .md
 #   make bench-kernels  policies on mixes of small programs of which each does one thing: half a day; RUNS=7 SECONDS=1
 #                CELLS="numpy x4,single" HALF=tuning VARIANTS=linux,fcfs,turns choose, RESUME=1 goes on; target/bench/kernels.json
 #                and .md
@@ -56,7 +58,7 @@ RUST       := 1.85
 CARGO_DENY := 0.18.3
 TARGET     := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test bench bench-lock bench-barrier bench-fairness bench-shuffling bench-kernels bench-real bench-foreign bench-policies-sim bench-malleable bench-progress bench-sim scaff experiments fuzz faults kills soak test-aa test-real test-report test-guest package deb tarball wheel test-wheel test-package setup build kernels lint clean
+.PHONY: help demo test bench bench-lock bench-barrier bench-fairness bench-shuffling bench-mechanisms bench-kernels bench-real bench-foreign bench-policies-sim bench-malleable bench-progress bench-sim scaff experiments fuzz faults kills soak test-aa test-real test-report test-guest package deb tarball wheel test-wheel test-package setup build kernels lint clean
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile
 
@@ -151,6 +153,10 @@ bench-shuffling: PACKAGES += memcached libmemcached-tools
 bench-shuffling: setup build kernels
 	@PYTHONDONTWRITEBYTECODE=1 python3 bench/shuffling.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
 	    $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(CELLS),--cells "$(CELLS)")
+
+bench-mechanisms: setup build kernels
+	@python3 -B bench/mechanisms.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
+	    $(if $(RUNS),--runs $(RUNS)) $(if $(CELLS),--cells "$(CELLS)") $(if $(RESUME),--resume)
 
 # What chooses the mixes and variants of bench/policies.py.
 POLICIES_OPTIONS = $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(CELLS),--cells "$(CELLS)") \

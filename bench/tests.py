@@ -17,6 +17,7 @@ import lock
 import lock_verdicts
 import malleable
 import mariadb
+import mechanisms
 import monitor
 import picture
 import policies
@@ -343,6 +344,27 @@ class Shuffling(Tables):
             found = shuffling.locks(file)
         for key, value in [("transfers_per_second", 24.0), ("across_share", 0.25), ("lock_share", 0.4)]:
             self.assertAlmostEqual(found[key], value)
+
+
+class Mechanisms(Tables):
+    def test_each_cell_has_variants_to_hold_against_the_first(self):
+        cells = mechanisms.all_cells()
+        self.assertEqual(len({cell.name for cell in cells}), len(cells))
+        for cell in cells:
+            self.assertGreater(len(cell.variants), 1, cell.name)
+            self.assertEqual(next(iter(cell.variants)), "linux")
+            self.assertEqual(cell.workload().count("[[program]]"), len(cell.program))
+
+    def test_a_page_has_a_table_for_each_cell_and_says_what_is_worse(self):
+        def variant(seconds, against):
+            return {"total_seconds": estimate(seconds), "mean_turnaround_seconds": estimate(1.5), "against": against, "failed": 0}
+
+        variants = {"linux": variant(1.0, None), "slow": variant(2.0, {"total_ratio": estimate(2.0), "verdict": "worse"})}
+        cell = {"cell": "a", "variants": variants, "words": {"linux": "linux", "slow": "turns --set x"}, "failed": 0}
+        found = STARTED | {"schema": mechanisms.SCHEMA, "machine": None, "cells": [cell]}
+        self.assertEqual(list(mechanisms.sentences(found)), ["a: worse than linux: slow."])
+        rows = self.rows_of(mechanisms.markdown(found))
+        self.assertEqual(rows[-1], "| slow (`turns --set x`) | 2.00 | 2.00 | worse | 1.50 |")
 
 
 class Locks(Tables):
