@@ -41,6 +41,11 @@ pub struct EstimateSources {
 }
 
 impl EstimateSources {
+    /// Whether there are quanta, and none of them had a source.
+    pub fn are_unknown(&self) -> bool {
+        self.none > 0 && *self == EstimateSources { none: self.none, ..EstimateSources::default() }
+    }
+
     /// Adds quanta with this source.
     pub fn add(&mut self, source: EstimateSource, quanta: u32) {
         *match source {

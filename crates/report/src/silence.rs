@@ -1,4 +1,5 @@
-//! Programs that were to report their progress and did not: what the policy used instead.
+//! Programs that were to report their progress, and did not, or hardly: what the policy used
+//! instead.
 
 use std::collections::BTreeSet;
 
@@ -28,12 +29,12 @@ fn sentence(names: BTreeSet<String>, instead: Instead) -> Option<String> {
         _ => "their",
     };
     let names = words::list(&names.into_iter().collect::<Vec<_>>());
-    Some(format!("{names} reported no progress: {} instead.", substitute(instead, their)))
+    Some(format!("{names} reported too little progress: {} instead.", substitute(instead, their)))
 }
 
 pub(crate) fn in_words(program: &ProgramResult) -> Option<String> {
     let instead = substitute(program.instead_of_progress?, "its");
-    Some(format!("It reported no progress: {instead} instead."))
+    Some(format!("It reported too little progress: {instead} instead."))
 }
 
 fn substitute(instead: Instead, their: &str) -> String {
@@ -58,11 +59,11 @@ mod tests {
         assert_eq!(in_words(&first.programs[A]), None);
         assert_eq!(
             in_words(&first.programs[C]).as_deref(),
-            Some("It reported no progress: its CPU time was used instead.")
+            Some("It reported too little progress: its CPU time was used instead.")
         );
         assert_eq!(
             sentences([&first, &second]),
-            ["c reported no progress: its CPU time was used instead."]
+            ["c reported too little progress: its CPU time was used instead."]
         );
         second.programs[C].instead_of_progress = Some(Instead::CpuTime);
         second.programs[A].instead_of_progress = Some(Instead::CpuTime);
@@ -70,9 +71,9 @@ mod tests {
         assert_eq!(
             sentences([&first, &second]),
             [
-                "a and c reported no progress: their CPU time was used instead.",
-                "b reported no progress: its memory traffic and the table of slowdowns were used \
-                 instead.",
+                "a and c reported too little progress: their CPU time was used instead.",
+                "b reported too little progress: its memory traffic and the table of slowdowns \
+                 were used instead.",
             ]
         );
     }

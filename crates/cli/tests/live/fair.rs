@@ -127,7 +127,7 @@ fn programs_that_never_reported_progress_are_named_at_the_end() {
     let keys = "threads = 1\nprogress = true";
     let tables = [program("ticks", keys, "exec ./ticks"), program("quiet", keys, "sleep 0.1")];
     let ended = place.run(&tables, "--policy fair-progress").ended().with(0);
-    let said = "quiet reported no progress: its CPU time was used instead.";
+    let said = "quiet reported too little progress: its CPU time was used instead.";
     assert!(ended.stdout.contains(said), "{}", ended.stdout);
     let programs = &ended.result().programs;
     let instead = [0, 1].map(|slot| programs[slot].instead_of_progress);

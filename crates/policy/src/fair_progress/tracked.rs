@@ -90,7 +90,9 @@ impl TrackedProgram {
         let alone = phase.zip(co_runners).map_or(alone, |(phase, co_runners)| {
             self.phases.take_in_with(phase, segment, co_runners, alone)
         });
-        if let Some(phase) = phase.filter(|_| trained && !valid) {
+        // Without a tick, more training would count none, either.
+        let in_vain = trained && (!valid || speed == 0.0);
+        if let Some(phase) = phase.filter(|_| in_vain) {
             self.phases.phase_mut(phase).into_iter().for_each(ProgramPhase::fails);
         }
         let useful = lacked && valid;
@@ -328,13 +330,32 @@ mod tests {
         assert!(!tracked.is_candidate());
     }
 
+    /// A segment of one CPU second with so many ticks.
+    fn lumps(ticks: f64) -> Segment {
+        let mut segment = Segment::of_work(ticks, 0.0);
+        segment.in_lumps = true;
+        segment
+    }
+
+    /// A program with a single parallel region ticks once, however long it is trained. Its CPU time
+    /// is its progress.
+    #[test]
+    fn a_program_that_hardly_ticks_is_not_trained_for_ever() {
+        let mut tracked = TrackedProgram::default();
+        let trained = SegmentConditions { trained: true, ..how(true) };
+        tracked.learn(&lumps(1.0), how(false), 1);
+        tracked.learn(&lumps(0.0), how(false), 1);
+        for _ in 0..tracked.params.given_up {
+            assert!(tracked.is_candidate());
+            tracked.learn(&lumps(0.0), trained, 1);
+        }
+        assert!(!tracked.is_candidate());
+        let seconds = 2.0 + f64::from(tracked.params.given_up);
+        assert!((tracked.progress() - seconds).abs() < 1e-9, "{}", tracked.progress());
+    }
+
     #[test]
     fn lumpy_work_is_valued_again_once_its_solo_speed_is_known() {
-        let lumps = |ticks| {
-            let mut segment = Segment::of_work(ticks, 0.0);
-            segment.in_lumps = true;
-            segment
-        };
         let mut tracked = TrackedProgram::default();
         for _ in 0..3 {
             let learnt = tracked.learn(&lumps(30.0), how(false), 1);

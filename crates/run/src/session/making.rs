@@ -22,7 +22,7 @@ use cosched_linux::observe::counters::Events;
 use cosched_linux::process::helper::OWN_EXECUTABLE;
 use cosched_linux::safety::undo;
 use cosched_policy::{Kind, Learns, Turns, binds_by_weight};
-use cosched_results::result::{Backends, NONE, RunResult};
+use cosched_results::result::{Backends, Instead, NONE, RunResult};
 use cosched_workload::BarrierMode;
 
 use super::by_weight::unused_by_weight;
@@ -311,9 +311,15 @@ impl Session {
             self.context(request, &threads, &barriers, started_at, backends, own_cpu_seconds);
         context.decided_by = decided_by;
         for (slot, program) in context.programs.iter_mut().enumerate() {
-            let silent = sources.as_ref().filter(|_| !stats.has_reported_progress(slot));
-            program.instead_of_progress =
-                silent.and_then(|sources| sources[slot].instead(&request.profiles[slot], request));
+            let estimates = outcome.programs[slot].estimates;
+            let is_unknown = estimates.is_some_and(|estimates| estimates.sources.are_unknown());
+            let instead = sources
+                .as_ref()
+                .and_then(|sources| sources[slot].instead(&request.profiles[slot], request));
+            program.instead_of_progress = match stats.has_reported_progress(slot) {
+                false => instead,
+                true => instead.filter(|_| is_unknown).map(|_| Instead::CpuTime),
+            };
             let Some(barrier) = &mut program.barrier else { continue };
             barrier.statistics = stats.of(slot);
             if barrier.mode == BarrierMode::Donate {
