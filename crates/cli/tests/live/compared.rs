@@ -1,5 +1,7 @@
 //! Comparisons: rounds, samples, resuming, and variants that start programs differently.
 
+use std::process::Command;
+
 use super::outputs::{keys, talkative};
 use super::support::{Place, eventually, program, skip};
 use cosched_core::CpuSet;
@@ -176,5 +178,25 @@ fn a_run_offers_a_comparison_only_where_it_can_be_made() {
         let printed = String::from_utf8(ended.stdout).unwrap();
         assert!(ended.status.success(), "{command}: {printed}");
         assert_eq!(printed.contains("measures whether"), is_offered, "{command}: {printed}");
+    }
+}
+
+/// Where the scheduler in the kernel cannot be had, no variant starts a program, and no folder is
+/// left that a later comparison would go on with.
+#[test]
+fn a_scheduler_that_cannot_be_had_is_refused_in_time() {
+    let place = Place::new();
+    for command in [
+        &["compare", "--policies", "linux", "--variant", "e=turns --scheduler ext"] as &[_],
+        &["run", "--scheduler", "ext"],
+    ] {
+        let mut cosched = Command::new(place.executable());
+        cosched.args(command).args(["--out", "out", "--", "touch", "made", ":::", "true"]);
+        cosched.env("COSCHED_EXT", "/nowhere/cosched-ext").current_dir(place.folder());
+        let output = cosched.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("cannot start /nowhere/cosched-ext"), "{said}");
+        assert!(!place.path("made").exists() && !place.path("out").exists(), "{said}");
     }
 }

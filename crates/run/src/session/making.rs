@@ -82,6 +82,7 @@ impl Session {
     /// When something is wrong.
     pub fn check(&self, request: &Request<'_>) -> Result<Checked, Failure> {
         let own = both(check_optimal(request), sources::check_peak(request));
+        let own = both(own, check_ext(request));
         let own = both(own, misses::check(request));
         let own = both(own, actuators::usable(request)).map(|(_, usable)| usable);
         let peak = self.memory_peak(request);
@@ -363,6 +364,11 @@ fn check_optimal(request: &Request<'_>) -> Result<(), Failure> {
             Err(Failure::Input(text.to_owned()))
         }
     }
+}
+
+/// Asks the kernel whether it would take the scheduler, where a run wants it.
+fn check_ext(request: &Request<'_>) -> Result<(), Failure> {
+    request.is_by_ext().then(loader::check).transpose().map(drop).map_err(Failure::input)
 }
 
 /// A policy that freezes and binds no program needs no cgroup: signals and masks are there without
