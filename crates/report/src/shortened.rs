@@ -32,7 +32,11 @@ impl Shortened {
             SharedReason::QuantumShortened { given, max_frozen, .. } => {
                 Some((given, max_frozen.unwrap_or(of_run)))
             }
-            SharedReason::Quantum { gangs: 2.., length, .. } => Some((length, of_run)),
+            // Turns are also short for other reasons, such as probes.
+            SharedReason::Quantum { gangs, length, .. } => {
+                let waits = requested.0.saturating_mul(u64::from(gangs.saturating_sub(1)));
+                (waits > of_run.0).then_some((length, of_run))
+            }
             _ => None,
         });
         let (given, max_frozen) = given.min().filter(|(given, _)| *given < requested)?;
@@ -87,6 +91,8 @@ fn rounded_up(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use cosched_core::Quantum;
+
     use super::*;
     use crate::by_hand::{ms, run};
 
@@ -121,12 +127,16 @@ mod tests {
         let known = Shortened::of(&run).unwrap();
         assert_eq!((known.given, known.max_frozen, known.by_run), (ms(100), ms(1000), true));
         assert!(sentence(&run).unwrap().ends_with("`--max-frozen 2.0s` allows turns of 200 ms."));
-        for made in &mut run.decisions {
-            made.reasons.retain(|reason| {
-                !matches!(reason.why.read(), Some(SharedReason::QuantumShortened { .. }))
-            });
-        }
+        let planned = |run: &mut RunResult, gangs| {
+            for reason in run.decisions.iter_mut().flat_map(|made| &mut made.reasons) {
+                reason.why = Quantum { round: 1, gang: 0, gangs, length: ms(100) }.into();
+            }
+        };
+        planned(&mut run, 7);
         assert_eq!(Shortened::of(&run), Some(known), "by the planned lengths");
+        planned(&mut run, 2);
+        assert_eq!(Shortened::of(&run), None, "no wait of a second: probes have short turns, too");
+        planned(&mut run, 7);
         run.quantum_seconds = Some(0.1);
         assert_eq!(sentence(&run), None);
     }

@@ -6,13 +6,13 @@
 //! thaw may be unconfirmed in the same way.
 
 use cosched_core::{Aspect, CpuSet, Nanos, Quantum, Why};
-use cosched_policy::reasons::{Mode, SharedReason};
+use cosched_policy::reasons::{BalanceReason, Mode, SharedReason, ShufflingReason};
 use cosched_results::result::{DeviationResult, RunResult};
 use serde::Serialize;
 
 use super::SCHEMA;
 use super::choices::{Choice, choices};
-use crate::history::{Activity, History, Phase, Sent, nanos};
+use crate::history::{Activity, History, Phase, Sent, nanos, reasons_about};
 use crate::{after, molding, words};
 
 /// What happened at an instant, and why.
@@ -194,7 +194,12 @@ fn program(history: &History<'_>, slot: usize, at: Nanos) -> ProgramMoment {
     };
     let why = why(history, slot, at, &phase, sent);
     let (part, span) = part(history, slot, at, &phase, sent);
-    let mut sentence = format!("{name} {} ({}): {why}.", does(&phase, part), span_in_words(span));
+    let unbound = match has_bound_threads(history, slot, at) {
+        true => ", each thread on CPUs of its own",
+        false => " on any CPU",
+    };
+    let does = does(&phase, part, unbound);
+    let mut sentence = format!("{name} {does} ({}): {why}.", span_in_words(span));
     sentence.extend(in_turn(history, at).filter(|_| part == FILLER));
     let molded = molding::in_words(&history.result.programs[slot]);
     sentence.extend(molded.iter().flat_map(|molded| [" ", molded]));
@@ -306,10 +311,28 @@ fn in_turn(history: &History<'_>, at: Nanos) -> Option<String> {
     (!names.is_empty()).then(|| format!(" In turn: {}.", words::list(&names)))
 }
 
-fn does(phase: &Phase, part: &str) -> String {
+/// Whether the latest decision on the threads of a program has bound them one by one.
+fn has_bound_threads(history: &History<'_>, slot: usize, at: Nanos) -> bool {
+    let earlier = reasons_about(history.result, slot).take_while(|(made, _)| nanos(*made) <= at);
+    let binds = |(_, why): (f64, &Why)| {
+        if let Some(BalanceReason::KeptApart { .. }) = why.read() {
+            return Some(true);
+        }
+        match why.read()? {
+            ShufflingReason::Shuffled { .. } | ShufflingReason::GroupsKept { .. } => Some(true),
+            ShufflingReason::GroupsRecalled { helped } => Some(helped),
+            ShufflingReason::GroupsPutBack { groups, .. } => Some(groups > 0),
+            ShufflingReason::Unbound { .. } => Some(false),
+            ShufflingReason::GroupsTried { .. } => None,
+        }
+    };
+    earlier.filter_map(binds).last().unwrap_or(false)
+}
+
+fn does(phase: &Phase, part: &str, unbound: &str) -> String {
     match phase.state {
         Activity::Running(Some(cpus)) => format!("{part} on {}", words::cpus(&cpus)),
-        Activity::Running(None) => format!("{part} on any CPU"),
+        Activity::Running(None) => format!("{part}{unbound}"),
         Activity::Frozen => "is paused".to_owned(),
         Activity::Unstarted => "waits for its start".to_owned(),
         Activity::Stopped => "is stopped by another process".to_owned(),

@@ -2,7 +2,9 @@
 
 use cosched_core::engine::outcome::Decision;
 use cosched_core::{Actuator, Exit, ProgramId, Quantum, Reason};
-use cosched_policy::reasons::{AutoReason, FaithfulReason, Mode, ReasonCode, SharedReason};
+use cosched_policy::reasons::{
+    AutoReason, BalanceReason, FaithfulReason, Mode, ReasonCode, SharedReason,
+};
 use cosched_results::result::{BarrierResult, DecisionResult, RunResult, TimelineEntry};
 use cosched_workload::BarrierMode;
 
@@ -129,6 +131,17 @@ fn a_detached_program_does_not_wait_until_the_run_ends() {
     assert!(story.sentences.iter().any(|line| line == told), "{:?}", story.sentences);
     assert!(story.sentences[0].starts_with("a was detached before it finished: "), "{story:?}");
     assert_eq!(story.waits, 1, "for its start only");
+}
+
+#[test]
+fn a_program_with_bound_threads_does_not_run_on_any_cpu() {
+    let mut run = run();
+    let apart = BalanceReason::KeptApart { threads: 2, most: 1 };
+    let reason = Reason { program: Some(ProgramId::first(B as u16)), why: apart.into() };
+    run.decisions[1].reasons.push(reason);
+    let sentence = |at| Moment::of(&run, ms(at), Some(B)).programs[0].sentence.clone();
+    let said = sentence(150);
+    assert!(said.starts_with("b runs, each thread on CPUs of its own (from"), "{said}");
 }
 
 #[test]
