@@ -136,7 +136,7 @@ fn an_error_in_a_table_names_file_and_key() {
         "",
         "jobs.toml --machine dunnington-24 --policy gang --slowdowns table.toml",
     );
-    assert!(message.contains("`cosched sim slowdowns` makes such a table"), "{message}");
+    assert!(message.contains("`cosched calibrate slowdowns` makes such a table"), "{message}");
 }
 
 #[test]

@@ -74,7 +74,7 @@ pub fn quanta(training: &Path, slices: &[Nanos], runs: u16) -> Result<ExitCode, 
     session.tell_if_busy(Talk::Usual);
     let ended = MeasuringStop::ended(train(&session, &mut programs, slices, runs))?;
     if ended != Ended::Complete {
-        say(format_args!("interrupted: there is no table"));
+        say(format_args!("interrupted: there is no table, and nothing is kept"));
         return Ok(exit_code(ended, true));
     }
     let rows = derive(&programs, slices, kernel);

@@ -13,6 +13,7 @@
 mod combinations;
 mod kept;
 
+use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -66,6 +67,12 @@ pub struct SlowdownChoices {
 pub fn slowdowns(out: &Path, choices: SlowdownChoices, json: bool) -> Result<ExitCode, Failure> {
     let session = Session::here()?;
     replace::check(out, KIND)?;
+    if fs::metadata(out).is_ok_and(|found| !found.is_file()) {
+        return Err(Failure::Input(format!(
+            "--out {}: what is measured is kept in a file beside the table, so name a file",
+            cosched_workload::shown_path(out)
+        )));
+    }
     let places = places(&session, choices)?;
     let left = memory_left(&Proc::own().map_err(Failure::input)?);
     check_memory(memory_of_streams(&places.concat()), left)?;
@@ -79,7 +86,8 @@ pub fn slowdowns(out: &Path, choices: SlowdownChoices, json: bool) -> Result<Exi
     let setting = Setting { machine: machine.clone(), places: places.clone(), window_seconds };
     let mut kept = Kept::open(&kept::beside(out), setting)?;
     let combinations = combinations(PERCENTS.len(), places.len());
-    kept.check(PERCENTS.len(), |next| combinations[next % combinations.len()].len())?;
+    let figures = |next: usize| combinations[next % combinations.len()].len();
+    kept.check((PERCENTS.len(), 2 * MOST_ADDITIONS), figures)?;
     tell_time(&kept, combinations.len() * usize::from(choices.runs), each(&places, window_seconds));
     session.tell_if_busy(Talk::Usual);
     let bench = StreamBench { places: &places, window: choices.window };
@@ -89,7 +97,7 @@ pub fn slowdowns(out: &Path, choices: SlowdownChoices, json: bool) -> Result<Exi
     let rounds: Vec<&[Vec<f64>]> = kept.measured.chunks_exact(combinations.len()).collect();
     let (levels, table) = derive(&combinations, &rounds);
     let document = table.spread_out(SCHEMA, machine, levels);
-    let text = checked(&document, kept::beside(out).as_path())?;
+    let text = checked(&document, &kept::beside(out))?;
     replace::replace(out, text.as_bytes(), KIND)?;
     kept.remove();
     if let Some(used) = disturbed {
@@ -185,7 +193,8 @@ fn tell_time(kept: &Kept, all: usize, each: f64) {
     };
     say(format_args!(
         "measuring streams through memory, alone and together: {}{known}, about {}. The machine \
-         has to be idle. Ctrl-C keeps what is measured, and this command goes on with it",
+         has to be idle. Ctrl-C keeps what is measured once the variants are found, and this \
+         command goes on with it",
         count(left, "measurement", "measurements"),
         remaining(left + search, each)
     ));

@@ -22,7 +22,7 @@ const INSTANT: &str = "write seconds since the start of the run, such as 12.35, 
 
 /// The table of slowdowns in a file.
 pub fn slowdowns(file: &str) -> Result<Arc<Slowdowns>, String> {
-    table(file, "sim slowdowns", Slowdowns::parse).map(Arc::new)
+    table(file, "calibrate slowdowns", Slowdowns::parse).map(Arc::new)
 }
 
 /// The table of slices in a file.
@@ -38,7 +38,11 @@ fn table<T, E: Display>(
 ) -> Result<T, String> {
     let text = input::text(file.as_ref()).map_err(|error| format!("cannot be read: {error}"));
     let read = text.and_then(|text| parse(&text).map_err(|error| error.to_string()));
-    read.map_err(|error| format!("{error}; `cosched {made_by}` makes such a table"))
+    let remedy = format!("`cosched {made_by}`");
+    read.map_err(|error| match error.contains(&remedy) {
+        true => error,
+        false => format!("{error}; {remedy} makes such a table"),
+    })
 }
 
 /// The kernel of a simulated machine, by its name.

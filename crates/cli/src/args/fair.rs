@@ -15,12 +15,12 @@ pub(crate) struct FairArgs {
     #[arg(long, value_name = "LINES", allow_negative_numbers = true, value_parser = peak)]
     pub(crate) peak_bandwidth: Option<f64>,
     /// CPU time that may be left idle to measure how fast programs are alone, in percent of the CPU
-    /// time that they use, or "unlimited". More makes slowdowns more equal, and costs throughput
-    /// (fair-progress) [default: 2]
+    /// time that they use: 0 to 100, or "unlimited". More makes slowdowns more equal, and costs
+    /// throughput (fair-progress) [default: 2]
     #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, value_parser = training)]
     pub(crate) training_limit: Option<TrainingLimit>,
     /// The training limit as one knob from 0 (no training) to 1 (no limit): f means a limit of 2 *
-    /// f / (1 - f) percent (fair-progress) [default: 0.5]
+    /// f / (1 - f) percent, which may be above 100 (fair-progress) [default: 0.5]
     #[arg(long, value_name = "0..1", allow_negative_numbers = true, value_parser = fairness,
           conflicts_with = "training_limit")]
     pub(crate) fairness: Option<TrainingLimit>,

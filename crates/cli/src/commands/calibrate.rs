@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use cosched_core::Nanos;
+use cosched_core::format::span;
 use cosched_lab::quanta::quanta;
 use cosched_lab::slowdowns::{SlowdownChoices, slowdowns};
 use cosched_linux::kernel::sched_attr::{LONGEST_SLICE, SHORTEST_SLICE};
 use cosched_policy::Placement;
 
 use crate::args::{choices, duration, whole};
+use crate::how::check::twice;
 use crate::ui::failure::Failure;
 
 #[derive(Debug, Args)]
@@ -79,7 +81,13 @@ pub(crate) struct SlowdownsArgs {
 
 pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<ExitCode, Failure> {
     match &args.what {
-        What::Quanta(QuantaArgs { training, slices, runs }) => quanta(training, slices, *runs),
+        What::Quanta(QuantaArgs { training, slices, runs }) => match twice(slices) {
+            None => quanta(training, slices, *runs),
+            Some(slice) => Err(Failure::Input(format!(
+                "--slices: {} is there twice; name each once",
+                span(*slice)
+            ))),
+        },
         What::Slowdowns(args) => {
             let SlowdownsArgs { threads, placement, runs, window, .. } = *args;
             slowdowns(&args.out, SlowdownChoices { threads, placement, runs, window }, args.json)

@@ -18,6 +18,9 @@ use crate::ui::failure::Failure;
 
 const SCHEMA: &str = "cosched-calibrate-slowdowns-measured/1";
 
+/// Such a file has some kilobytes for each round.
+const MOST_BYTES: u64 = 64 << 20;
+
 /// What is measured. Figures of another setting cannot be mixed with these.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Setting {
@@ -73,7 +76,12 @@ impl Kept {
             )));
         }
         let mut text = String::new();
-        file.read_to_string(&mut text).map_err(|error| refused(&error))?;
+        let read = Read::by_ref(&mut file).take(MOST_BYTES).read_to_string(&mut text);
+        read.map_err(|error| {
+            Failure::Input(format!(
+                "{shown}: cannot be read: {error}; move it away, or choose another place with --out"
+            ))
+        })?;
         // The last line may have been cut off.
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         let mut lines = text[..whole].lines();
@@ -84,6 +92,9 @@ impl Kept {
             None if kept.begins_head(&text)? => {}
             None => return Err(kept.foreign()),
         }
+        if text.len() as u64 == MOST_BYTES {
+            return Err(kept.foreign());
+        }
         let rest = lines.map(serde_json::from_str::<Vec<f64>>).collect::<Result<_, _>>();
         kept.measured = rest.map_err(|_| kept.foreign())?;
         // Only now is it known that the file is ours to change.
@@ -92,14 +103,16 @@ impl Kept {
         Ok(kept)
     }
 
-    /// Refuses another number of variants, and lines that have not this many figures, by their
-    /// number.
+    /// Refuses another number of variants or one with more additions than there can be, and lines
+    /// that have not this many figures, by their number.
     pub(super) fn check(
         &self,
-        variants: usize,
+        (variants, most): (usize, u32),
         figures: impl Fn(usize) -> usize,
     ) -> Result<(), Failure> {
-        let known = self.additions.as_ref().is_none_or(|additions| additions.len() == variants);
+        let known = self.additions.as_ref().is_none_or(|additions| {
+            additions.len() == variants && additions.iter().all(|one| *one <= most)
+        });
         let mut lines = self.measured.iter().enumerate();
         match known && lines.all(|(line, rates)| rates.len() == figures(line)) {
             true => Ok(()),
@@ -198,8 +211,9 @@ mod tests {
         let mut kept = Kept::open(&path, setting(0.5)).unwrap();
         assert_eq!(kept.additions, Some(vec![9, 0]));
         assert_eq!(kept.measured, [vec![1.5], vec![1.0, 2.25]]);
-        assert!(kept.check(2, |line| line + 1).is_ok() && kept.check(2, |_| 1).is_err());
-        assert!(kept.check(5, |line| line + 1).is_err(), "the head has too few variants");
+        assert!(kept.check((2, 9), |line| line + 1).is_ok() && kept.check((2, 9), |_| 1).is_err());
+        assert!(kept.check((5, 9), |line| line + 1).is_err(), "the head has too few variants");
+        assert!(kept.check((2, 8), |line| line + 1).is_err(), "too many additions");
         kept.add(vec![3.0]).unwrap();
         drop(kept);
         assert_eq!(Kept::open(&path, setting(0.5)).unwrap().measured.len(), 3, "the rest is gone");
@@ -223,6 +237,15 @@ mod tests {
         Kept::open(&path, setting(0.5)).unwrap().begin(&[1, 0]).unwrap();
         let other = Kept::open(&path, setting(0.1)).unwrap_err();
         assert!(other.text().contains("measured with other options"), "{}", other.text());
+    }
+
+    #[test]
+    fn a_file_without_text_cannot_be_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m");
+        fs::write(&path, b"\xff\xfe\n").unwrap();
+        let refused = Kept::open(&path, setting(0.5)).unwrap_err();
+        assert!(refused.text().contains("cannot be read"), "{}", refused.text());
     }
 
     #[test]
