@@ -13,7 +13,9 @@
 // Which program is next: the one that has used least by weight, as in fair queueing. A program that has waited does not get
 // that time back, as it could shut out the others for as long. A program that *fills* comes only after all others. User
 // space says how long that holds (turns_until), and says so again and again: where it is stuck, all programs are soon equal.
-// Within a program, threads take turns in the order in which they came.
+// Within a program, threads take turns in the order in which they came. A thread can have a slice of its own, such as one for
+// its stage of a pipeline (Faithful Scheduling, sections III-C and V-E2). Of two threads of a program that compute, the one
+// with the longer slice then has more of the program's time, as in the fixed-priority class of that paper.
 //
 // No thread waits for long: the kernel would end the scheduler (timeout_ms). A program with n queued threads gets a CPU at
 // least every STARVING / n. A CPU that has had one program for SAME tries the others first, which may have threads that are
@@ -62,6 +64,15 @@ struct {
 	__type(key, int);
 	__type(value, struct membership);
 } members SEC(".maps");
+
+/* Slices of single threads, as user space asks for them; 0: that of the program. Each ends with its thread, and is not
+ * inherited. */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, __u32);
+} slices SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -162,12 +173,15 @@ static __u32 programs_of(struct control *all)
 	return all->programs && all->programs < PROGRAMS ? all->programs : PROGRAMS;
 }
 
-static __u64 slice_of(struct program *program, __u32 id, struct control *all, bool is_filler)
+static __u64 slice_of(struct task_struct *task, struct program *program, __u32 id, struct control *all, bool is_filler)
 {
+	__u32 *own = bpf_task_storage_get(&slices, task, 0, 0);
 	__u64 threads = scx_bpf_dsq_nr_queued(id) / scx_bpf_nr_cpu_ids() + 1;
 	__u64 most = ROUND / (threads * programs_of(all));
 	__u64 slice = program->slice ? program->slice : DEFAULT_SLICE;
 
+	if (own && *own)
+		slice = *own;
 	if (is_filler && slice > DEFAULT_SLICE)
 		slice = DEFAULT_SLICE;
 	if (most > LONGEST_SLICE)
@@ -271,7 +285,7 @@ void BPF_PROG(on_enqueue, struct task_struct *task, __u64 flags)
 	vtime_of(program, is_filler);
 	if (!scx_bpf_dsq_nr_queued(id))
 		program->waits = now;
-	slice = slice_of(program, id, all, is_filler);
+	slice = slice_of(task, program, id, all, is_filler);
 	if (flags & SCX_ENQ_REENQ) {
 		flags |= bpf_core_enum_value(enum scx_enq_flags, SCX_ENQ_HEAD);
 		slice = note_displaced(task, id, slice);
@@ -476,7 +490,7 @@ void BPF_PROG(on_dispatch, __s32 here, struct task_struct *previous)
 		}
 		// Its slice is over, and no other is to be next.
 		note_progress(program, fills(program, all, now));
-		cpu->slice = slice_of(program, present, all, fills(program, all, now));
+		cpu->slice = slice_of(previous, program, present, all, fills(program, all, now));
 		set_slice(previous, cpu->slice);
 		start_timer(cpu);
 	}

@@ -17,7 +17,7 @@
 
 /* A program: the first part is written by user space, the second by the kernel. */
 struct program {
-	__u64 slice;  /* of its threads; 0: the default */
+	__u64 slice;  /* of its threads, but those with their own; 0: the default */
 	__u32 weight; /* 0: the default */
 	__u32 fills;  /* it runs only where no other program wants to, while turns are valid */
 	/* so far: */

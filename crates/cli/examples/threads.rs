@@ -5,6 +5,8 @@
 //! - `spin THREADS SECONDS`: threads compute.
 //! - `stretches SECONDS`: two threads bound to the first CPU compute; the rounds are the
 //!   microseconds for which one of them keeps that CPU.
+//! - `stages SECONDS`: as `stretches`, but one of the two waits at a lock most of the time. Both
+//!   stretches are said, first that of the thread that computes.
 //! - `bound CPUS SECONDS`: a thread bound to each of the first CPUs computes; the rounds are the
 //!   milliseconds of CPU time of the thread that had least.
 //! - `strangers SECONDS`: a thread computes, and asks all the time for its CPU to go to threads of
@@ -17,7 +19,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::hint::black_box;
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -27,6 +29,11 @@ use std::time::{Duration, Instant};
 
 /// After so long a scheduler has what it is going to change.
 const SETTLED: Duration = Duration::from_millis(500);
+
+/// For how much CPU time a thread of a pipeline works on something, and for how long it then waits
+/// for the next.
+const WORKS: Duration = Duration::from_millis(70);
+const WAITS: Duration = Duration::from_millis(450);
 
 /// A thread that had no CPU time for so long has lost its CPU to a thread that computes.
 const AWAY: Duration = Duration::from_micros(100);
@@ -72,15 +79,17 @@ fn cpu_time() -> Duration {
     Duration::new(used.tv_sec as u64, used.tv_nsec as u32)
 }
 
-/// Computes; returns for how long the calling thread keeps a CPU: half of the time that it computes
-/// is in stretches of at least so many microseconds. The first half of the time does not count.
-fn stretch(until: Instant) -> u64 {
+/// Works; returns for how long the calling thread keeps a CPU: half of its CPU time is in stretches
+/// of at least so many microseconds. The first half of the time does not count.
+fn stretch(until: Instant, work: impl Fn()) -> u64 {
     let begins = Instant::now() + (until - Instant::now()) / 2;
-    spin(begins);
+    while Instant::now() < begins {
+        work();
+    }
     let (mut used, mut seen, mut stretches) = (cpu_time(), begins, Vec::new());
     let mut came = used;
     while seen < until {
-        compute(100);
+        work();
         let (now, using) = (Instant::now(), cpu_time());
         if (now - seen).saturating_sub(using - used) > AWAY {
             stretches.push(using - came);
@@ -97,6 +106,19 @@ fn stretch(until: Instant) -> u64 {
         total < half
     });
     stretches[shorter.count()].as_micros() as u64
+}
+
+/// What a thread of a pipeline does: it works on one thing after the other, and waits in between.
+fn stage() -> impl Fn() {
+    let came = Cell::new(cpu_time());
+    move || {
+        compute(100);
+        if cpu_time() - came.get() > WORKS {
+            // This is a futex call, as a wait for a lock is.
+            thread::park_timeout(WAITS);
+            came.set(cpu_time());
+        }
+    }
 }
 
 /// Has `threads` threads do it, this one among them, which is the first.
@@ -181,8 +203,15 @@ fn main() {
             let until = after(seconds);
             bind_to(0);
             let other = thread::spawn(move || spin(until));
-            made = stretch(until);
+            made = stretch(until, || compute(100));
             other.join().unwrap();
+        }
+        ("stages", &[seconds]) => {
+            let until = after(seconds);
+            bind_to(0);
+            let other = thread::spawn(move || stretch(until, stage()));
+            let computes = stretch(until, || compute(100));
+            println!("stretches {computes} {}", other.join().unwrap());
         }
         ("bound", &[cpus, seconds]) => {
             let until = after(seconds);

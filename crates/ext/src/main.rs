@@ -34,7 +34,7 @@ const SCHEDULER: &str = "cosched";
 /// With this variable set, all that libbpf and the kernel say of the scheduler is shown.
 const VERBOSE: &str = "COSCHED_EXT_VERBOSE";
 /// The maps that cosched gets, in this order.
-const MAPS: [&str; 3] = ["control", "programs", "members"];
+const MAPS: [&str; 4] = ["control", "programs", "members", "slices"];
 
 fn main() -> ExitCode {
     // The verifier's log is long, and says nothing to users.

@@ -10,7 +10,7 @@ use rustix::net::{
 use serde::Serialize;
 
 /// The version of the message, and of the maps' layouts.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 #[derive(Serialize)]
 struct Answer<'a> {

@@ -179,6 +179,35 @@ fn slices_have_any_length() {
     }
 }
 
+/// Faithful scheduling, sections III-C and V-E2: each stage of a pipeline has the slice of its row.
+/// One of two threads on a CPU computes; the other one waits at a lock for most of the time.
+#[test]
+fn threads_of_one_program_have_slices_of_their_own() {
+    if !is_guest() {
+        return;
+    }
+    let place = Place::new();
+    place.write(
+        "quanta.toml",
+        "schema = 'cosched-quanta/1'\n[[row]]\nup_to = 0.7\nslice_milliseconds = 20\n\
+         [[row]]\nup_to = 1.0\nslice_milliseconds = 5\n",
+    );
+    let tables =
+        [("a", "stages 10"), ("b", "bound 1 10")].map(|(name, words)| program(&place, name, words));
+    let options = "--scheduler ext --policy faithful --no-guard --actuators batch-stages \
+                   --interval 500ms --quanta quanta.toml";
+    let ended = place.run(&tables, options).ended().with(0);
+    let result = ended.result();
+    assert!(result.deviations.is_empty(), "{:?}", result.deviations);
+    let said = place.read("out/a.stdout");
+    let words: Vec<&str> = said.split_whitespace().collect();
+    let ["stretches", computes, waits, "rounds", ..] = words[..] else { panic!("{said:?}") };
+    let [computes, waits] = [computes, waits].map(|kept| kept.parse::<f64>().unwrap() / 1000.0);
+    println!("the thread that computes keeps a CPU for {computes:.2} ms, the other {waits:.2} ms");
+    assert!((4.5..5.6).contains(&computes), "{computes} ms");
+    assert!((18.0..22.1).contains(&waits), "{waits} ms");
+}
+
 /// Trap 2: an ordinary thread takes a CPU. The thread that ran there must not stay in that CPU's
 /// own queue while another CPU could have it.
 #[test]

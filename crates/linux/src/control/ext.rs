@@ -24,7 +24,7 @@ use cosched_core::{Nanos, Turn};
 
 use crate::kernel::bpf;
 use crate::kernel::files::FileError;
-use crate::kernel::procfs::Proc;
+use crate::kernel::procfs::{Proc, Stat};
 use loader::{ExtError, Loader};
 use shared::{Mapped, SharedControl, SharedProgram};
 
@@ -86,6 +86,7 @@ pub struct ExtScheduler {
     control: Mapped<SharedControl>,
     programs: Mapped<SharedProgram>,
     members: OwnedFd,
+    slices: OwnedFd,
 }
 
 impl ExtScheduler {
@@ -104,6 +105,7 @@ impl ExtScheduler {
             control: Mapped::new(loaded.control.as_fd(), 1).map_err(mapped)?,
             programs: Mapped::new(loaded.programs.as_fd(), shared::PROGRAMS).map_err(mapped)?,
             members: loaded.members,
+            slices: loaded.slices,
             loader: loaded.loader,
         };
         scheduler.control.at(0).use_programs(shared::number(programs as u16));
@@ -124,9 +126,24 @@ impl ExtScheduler {
     /// Sets the slice of a program's threads; `None`: the scheduler's own. Returns whether it
     /// grants that.
     pub(crate) fn set_slice(&self, slot: u16, slice: Option<Nanos>) -> bool {
-        let granted = slice.map(|slice| slice.clamp(SHORTEST_SLICE, LONGEST_SLICE));
+        let granted = granted(slice);
         self.program(slot).set_slice(granted.unwrap_or_default());
         granted == slice
+    }
+
+    /// Sets the slice of one thread of a process; `None`: that of its program. It ends with the
+    /// thread. Returns whether it grants that.
+    pub(crate) fn set_slice_of(
+        &self,
+        proc: &Proc,
+        process: i32,
+        thread: Stat,
+        slice: Option<Nanos>,
+    ) -> Result<bool, FileError> {
+        let granted = granted(slice);
+        let nanoseconds = granted.unwrap_or_default().0 as u32;
+        bpf::keep_for_thread(self.slices.as_fd(), proc, process, thread, nanoseconds)?;
+        Ok(granted == slice)
     }
 
     /// Gives a program the share of a nice value, relative to that of the others: each step is
@@ -159,6 +176,11 @@ impl ExtScheduler {
     fn program(&self, slot: u16) -> &SharedProgram {
         self.programs.at(shared::number(slot))
     }
+}
+
+/// The slice that it grants for a requested one.
+fn granted(slice: Option<Nanos>) -> Option<Nanos> {
+    slice.map(|slice| slice.clamp(SHORTEST_SLICE, LONGEST_SLICE))
 }
 
 /// Readable (for epoll) when its process has ended.

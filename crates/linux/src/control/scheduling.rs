@@ -75,12 +75,13 @@ impl Scheduling {
     }
 
     /// Notes the slice that a thread is to have instead of its program's; `None`: no other one.
-    /// The next [`Scheduling::apply`] sets it.
-    pub(crate) fn note_slice(&mut self, thread: Process, slice: Option<Nanos>) {
+    /// The next [`Scheduling::apply`] sets it, unless the scheduler in the kernel has the thread.
+    /// Returns the one that was noted before.
+    pub(crate) fn note_slice(&mut self, thread: Process, slice: Option<Nanos>) -> Option<Nanos> {
         match slice {
             Some(slice) => self.slices.insert(thread, slice),
             None => self.slices.remove(&thread),
-        };
+        }
     }
 
     /// No thread is to have a slice of its own any more.
@@ -164,10 +165,7 @@ impl Scheduling {
         refused: &mut Vec<(Aspect, Refusal)>,
     ) -> Result<(), LogError> {
         let Ok(present) = sched_attr::get(thread.pid) else { return Ok(()) };
-        let requested = match self.slices.get(&thread) {
-            Some(own) => Requested { slice: self.slice_here(Some(*own), refused), ..requested },
-            None => requested,
-        };
+        let requested = self.requested_of(thread, requested, refused);
         let present = self.as_chosen(present);
         let found = self.found(thread, present);
         if requested.changes_anything() && !found.policy.has_slices() {
@@ -227,6 +225,19 @@ impl Scheduling {
         };
         let slice = self.slice_here(settings.slice, &mut refused);
         (Requested { class, slice, steps: settings.nice.unwrap_or(0).into() }, refused)
+    }
+
+    /// What is requested of a thread that may have a slice of its own.
+    fn requested_of(
+        &self,
+        thread: Process,
+        requested: Requested,
+        refused: &mut Vec<(Aspect, Refusal)>,
+    ) -> Requested {
+        match self.slices.get(&thread).filter(|_| self.usual_class.is_none()) {
+            Some(own) => Requested { slice: self.slice_here(Some(*own), refused), ..requested },
+            None => requested,
+        }
     }
 
     /// The slice that this kernel grants for a requested one.

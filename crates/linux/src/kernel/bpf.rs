@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::kernel::files::FileError;
-use crate::kernel::procfs::Proc;
+use crate::kernel::procfs::{Proc, Stat};
 use crate::kernel::remedy::{GRANT_CAPABILITIES, as_typed};
 
 /// Why BPF programs cannot be used.
@@ -204,6 +204,29 @@ pub(crate) fn join(
     let joined = pidfd.map_err(io::Error::from).and_then(|it| store(members, it.as_fd(), kept));
     joined.map_err(|error| FileError::io("watch", &proc.folder(process), error))
 }
+
+/// Stores a number for one thread of a process, in a storage of tasks. It ends with the thread, and
+/// what the thread starts does not inherit it.
+pub(crate) fn keep_for_thread(
+    storage: BorrowedFd<'_>,
+    proc: &Proc,
+    process: i32,
+    thread: Stat,
+    value: u32,
+) -> Result<(), FileError> {
+    let failed = |error: io::Error| FileError::io("change", &proc.folder(process), error);
+    let number = Pid::from_raw(thread.pid).ok_or(Errno::SRCH);
+    let pidfd = number.and_then(|number| pidfd_open(number, OF_THREAD));
+    let pidfd = pidfd.map_err(|error| failed(error.into()))?;
+    // Checked after opening: if it has the number now, the descriptor belongs to it.
+    if proc.thread_stat(process, thread.pid)?.start_time != thread.start_time {
+        return Err(failed(Errno::SRCH.into()));
+    }
+    store(storage, pidfd.as_fd(), &[value]).map_err(failed)
+}
+
+/// `PIDFD_THREAD` (Linux 6.9), which the library does not name.
+const OF_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(libc::O_EXCL as u32);
 
 fn at_tracepoint<'a>(
     loaded: &'a mut Ebpf,

@@ -11,6 +11,7 @@ use super::program::{ByExt, Live};
 use super::{Linux, MachineError, each_process};
 use crate::control::ext::RENEW_EVERY;
 use crate::kernel::files::unless_gone;
+use crate::kernel::procfs::Stat;
 use crate::process::tree::Process;
 
 impl Linux {
@@ -39,6 +40,23 @@ impl Linux {
             self.tell(Happening::Refused(live.id, Aspect::Slice, Refusal::OutOfRange));
         }
         true
+    }
+
+    /// Has a thread of a program scheduled by it with this slice; `None`: that of the program.
+    pub(super) fn set_slice_by_ext(
+        &mut self,
+        live: &Live,
+        process: i32,
+        thread: Stat,
+        slice: Option<Nanos>,
+    ) {
+        let Some(ext) = self.ext.as_ref().filter(|_| live.by_ext != ByExt::Left) else { return };
+        let why = match unless_gone(ext.set_slice_of(&self.proc, process, thread, slice)) {
+            Ok(Some(true) | None) => return,
+            Ok(Some(false)) => Refusal::OutOfRange,
+            Err(_) => Refusal::NotSupported,
+        };
+        self.tell(Happening::Refused(live.id, Aspect::Slice, why));
     }
 
     /// When to say again that turns are valid.

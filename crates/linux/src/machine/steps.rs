@@ -277,20 +277,18 @@ impl Linux {
     }
 
     /// Gives one thread CPUs or a slice of its own, or takes them back. A thread that has ended
-    /// meanwhile needs none. The slice is set when its program's settings are applied, which
-    /// follows.
+    /// meanwhile needs none. Without the scheduler in the kernel, the slice is set when its
+    /// program's settings are applied, which follows.
     pub(super) fn rule(&mut self, id: ThreadId, rule: ThreadRule) -> Result<(), MachineError> {
         let Some(Named { program, process, thread }) = self.observer.named(id) else {
             return Ok(());
         };
         let Ok(stat) = self.proc.thread_stat(process, thread) else { return Ok(()) };
-        // The scheduler in the kernel has one slice for each program.
-        let slice = rule.slice.filter(|_| self.ext.is_none());
-        if slice != rule.slice {
-            self.tell(Happening::Refused(program, Aspect::Slice, Refusal::NotSupported));
-        }
         let bind = |linux: &mut Linux, live: &mut Live| {
-            live.scheduling.note_slice(stat.into(), slice);
+            let before = live.scheduling.note_slice(stat.into(), rule.slice);
+            if before != rule.slice {
+                linux.set_slice_by_ext(live, process, stat, rule.slice);
+            }
             live.binding(&linux.proc, |pinning, place| {
                 pinning.bind_one(stat.into(), rule.cpus, place, &mut linux.log)
             })

@@ -20,7 +20,7 @@ const PACKAGED: &str = "/usr/libexec/cosched/cosched-ext";
 /// The variable that names another one.
 pub const VARIABLE: &str = "COSCHED_EXT";
 /// The version of its message, and of the maps' layouts.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Far longer than loading takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// More than the kernel's complaint is long.
@@ -101,6 +101,7 @@ pub(super) struct Loaded {
     pub(super) control: OwnedFd,
     pub(super) programs: OwnedFd,
     pub(super) members: OwnedFd,
+    pub(super) slices: OwnedFd,
 }
 
 /// The executable of this user's choice, or the one that came with cosched.
@@ -144,12 +145,12 @@ pub(super) fn load(executable: &Path) -> Result<Loaded, ExtError> {
         .spawn()
         .map_err(failed)?;
     let loader = Loader { process, channel };
-    let [control, programs, members] = receive(&loader.channel)?;
-    Ok(Loaded { loader, control, programs, members })
+    let [control, programs, members, slices] = receive(&loader.channel)?;
+    Ok(Loaded { loader, control, programs, members, slices })
 }
 
 /// Its message, with the descriptors that came along.
-fn receive(channel: &UnixStream) -> Result<[OwnedFd; 3], ExtError> {
+fn receive(channel: &UnixStream) -> Result<[OwnedFd; 4], ExtError> {
     let refused = |why: &str| ExtError::Refused(why.to_owned());
     let (mut text, mut maps) = (Vec::new(), Vec::new());
     loop {

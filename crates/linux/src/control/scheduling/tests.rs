@@ -96,6 +96,29 @@ fn slices_above_the_kernels_limit_are_cut_and_reported() {
     assert_eq!(sleeper.attr().runtime, LONGEST_SLICE);
 }
 
+/// The scheduler in the kernel grants longer slices, and gives them itself. Once it has ended, the
+/// kernel gives what it can.
+#[test]
+fn a_threads_own_slice_is_set_unless_ext_has_the_thread() {
+    if !slices_are_here() {
+        return;
+    }
+    let mut sleeper = Sleeper::start();
+    let (main, scheduling) = (sleeper.main(), &mut sleeper.scheduling);
+    assert_eq!(scheduling.note_slice(main, Some(MS(250))), None);
+    let own = |scheduling: &Scheduling| {
+        let (requested, mut refused) = scheduling.possible(&slice(MS(20)));
+        (scheduling.requested_of(main, requested, &mut refused).slice, refused)
+    };
+    scheduling.schedule_by_ext(true);
+    assert_eq!(own(scheduling), (None, vec![]));
+    scheduling.schedule_by_ext(false);
+    let cut = (Some(LONGEST_SLICE), vec![(Aspect::Slice, Refusal::OutOfRange)]);
+    assert_eq!(own(scheduling), cut);
+    assert_eq!(scheduling.note_slice(main, None), Some(MS(250)));
+    assert_eq!(own(scheduling), (Some(MS(20)), vec![]));
+}
+
 #[test]
 fn nice_values_set_by_the_user_stay() {
     let mut sleeper = Sleeper::start();
