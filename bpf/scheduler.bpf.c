@@ -56,6 +56,7 @@ struct membership {
 	__u32 arrived; /* in this round of its process: it waits at a barrier (BAPS, section 3.1) */
 	__u32 round;   /* of a process' first thread: begins anew when all have arrived */
 	__u32 unused;
+	__u64 over;    /* of a process' first thread: when all had arrived, by its own clock */
 };
 
 struct {
@@ -575,19 +576,28 @@ static void donate(struct cpu *cpu, struct task_struct *from, __u32 target)
 }
 
 // update_barr_status: BAPS of the caller (section 4). A process' statuses are numbered by rounds, so that one store makes
-// all of them false.
-static void set_status(struct task_struct *from, bool all_arrived)
+// all of them false. A waiter may be preempted between its arrival and this call. If its round is over meanwhile, the call
+// counts for nothing: the waiter would have arrived in the next round. Both times are of the process' clock, which may be
+// another one than the kernel's (time namespaces).
+static void set_status(struct task_struct *from, bool all_arrived, __u64 time)
 {
 	struct membership *first = bpf_task_storage_get(&members, from->group_leader, 0, 0);
 	struct membership *own = bpf_task_storage_get(&members, from, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	__u32 round;
 
 	if (!first || !own)
 		return;
 	own->program = first->program;
-	if (all_arrived)
+	if (all_arrived) {
+		// Read in the opposite order: a thread that finds the new round finds its time as well.
+		if (time > first->over)
+			first->over = time;
 		__sync_fetch_and_add(&first->round, 1);
-	else
-		own->arrived = first->round + 1;
+		return;
+	}
+	round = *(volatile __u32 *)&first->round;
+	if (time >= *(volatile __u64 *)&first->over)
+		own->arrived = round + 1;
 }
 
 SEC("struct_ops/yield")
@@ -595,18 +605,18 @@ bool BPF_PROG(on_yield, struct task_struct *from, struct task_struct *to)
 {
 	struct cpu *cpu = cpu_at(scx_bpf_task_cpu(from));
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(from);
-	__u64 call, thread;
+	__u64 call, argument;
 
 	if (!cpu)
 		return false;
 	call = SYSCALL_ARGUMENT_1((struct pt_regs *)regs);
-	thread = SYSCALL_ARGUMENT_2((struct pt_regs *)regs);
+	argument = SYSCALL_ARGUMENT_2((struct pt_regs *)regs);
 	if (call == ARRIVED || call == ALL_ARRIVED) {
-		set_status(from, call == ALL_ARRIVED);
+		set_status(from, call == ALL_ARRIVED, argument);
 		return false; // it keeps its CPU
 	}
 	if (call == DONATE)
-		donate(cpu, from, thread);
+		donate(cpu, from, argument);
 	set_slice(from, 0);
 	return false;
 }

@@ -12,8 +12,8 @@
 
 /* The first argument of sched_yield(), which a kernel without this scheduler ignores, says what the call is. */
 #define DONATE 0xc05c0d01ULL        /* time_donating_to(thread): second argument; 0: to any laggard */
-#define ARRIVED 0xc05c0d02ULL       /* update_barr_status(true) */
-#define ALL_ARRIVED 0xc05c0d03ULL   /* update_barr_status(false): its process' threads count as laggards again */
+#define ARRIVED 0xc05c0d02ULL       /* update_barr_status(true); second argument: a time before the arrival */
+#define ALL_ARRIVED 0xc05c0d03ULL   /* update_barr_status(false): its process' threads count as laggards again; a time after */
 
 /* A program: the first part is written by user space, the second by the kernel. */
 struct program {

@@ -97,9 +97,9 @@ pub(crate) fn yield_cpu() {
 }
 
 /// Yields, and tells cosched's scheduler in the kernel, if it is there, what that means.
-pub(crate) fn tell_scheduler(call: u64, thread: u32) {
+pub(crate) fn tell_scheduler(call: u64, argument: u64) {
     // SAFETY: a kernel without that scheduler reads no arguments, and with it, both are numbers.
-    unsafe { libc::syscall(libc::SYS_sched_yield, call, u64::from(thread)) };
+    unsafe { libc::syscall(libc::SYS_sched_yield, call, argument) };
 }
 
 /// The number of the calling thread.

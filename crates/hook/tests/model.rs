@@ -19,6 +19,7 @@ mod wait;
 mod wait_mode;
 
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -30,7 +31,7 @@ use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{DfsScheduler, PctScheduler, RandomScheduler, Scheduler};
 use shuttle::sync::mpsc::channel;
 use shuttle::sync::{Condvar, Mutex, atomic};
-use shuttle::thread::{JoinHandle, spawn, yield_now};
+use shuttle::thread::{JoinHandle, ThreadId, current, spawn, yield_now};
 use shuttle::{Config, Runner};
 use wait::Wait;
 use wait_mode::{Laggards, WaitMode};
@@ -56,8 +57,32 @@ const LAGGARDS: [Laggards; 8] = [
     Laggards::CanHave,
 ];
 
+/// Which threads the kernel takes for arrived, as `bpf/scheduler.bpf.c` has it.
+#[derive(Default)]
+struct Statuses {
+    round: u32,
+    over: u64,
+    arrived: HashMap<ThreadId, u32>,
+}
+
+impl Statuses {
+    fn told(&mut self, of_all: bool, time: u64) {
+        if of_all {
+            (self.round, self.over) = (self.round + 1, self.over.max(time));
+        } else if time >= self.over {
+            self.arrived.insert(current().id(), self.round + 1);
+        }
+    }
+
+    fn has_arrived(&self) -> bool {
+        self.arrived.get(&current().id()) == Some(&(self.round + 1))
+    }
+}
+
 /// A kernel with one word to sleep on.
 struct World {
+    /// Locked for steps that nothing comes between.
+    statuses: std::sync::Mutex<Statuses>,
     queue: Mutex<()>,
     woken: Condvar,
     clock: AtomicUsize,
@@ -74,8 +99,8 @@ struct World {
 impl World {
     fn new(compares: bool, is_wild: bool) -> Arc<World> {
         let (queue, woken, clock) = (Mutex::new(()), Condvar::new(), AtomicUsize::new(0));
-        let (passed, firsts) = Default::default();
-        Arc::new(World { queue, woken, clock, passed, firsts, compares, is_wild })
+        let (statuses, passed, firsts) = Default::default();
+        Arc::new(World { statuses, queue, woken, clock, passed, firsts, compares, is_wild })
     }
 
     fn any(&self, below: usize) -> usize {
@@ -98,8 +123,9 @@ impl Waiting for World {
         yield_now();
     }
 
-    fn tell_arrival(&self, _: bool) {
+    fn tell_arrival(&self, of_all: bool, time: u64) {
         yield_now();
+        self.statuses.lock().unwrap().told(of_all, time);
     }
 
     fn sleep(&self, word: &atomic::AtomicU64, seen: u32, at_most: Option<u64>) -> bool {
@@ -253,6 +279,24 @@ fn two_sleeping_threads_pass_in_the_first_20000_schedules() {
 #[should_panic(expected = "deadlock")]
 fn a_futex_without_its_check_loses_a_wake_up() {
     run(RandomScheduler::new(10_000), || passes(&Case::new(WaitMode::Block, false, true), 2, 2));
+}
+
+/// BAPS of the paper on Tidon, section 4: all are laggards again when all have arrived. A thread
+/// that tells the kernel of its arrival too late does not count as arrived in the next round.
+#[test]
+fn threads_that_have_passed_are_laggards_again() {
+    let test = || {
+        let case = Case::new(WaitMode::Tidon, true, true);
+        results(case.start(3, |case, tid| {
+            let slot = Cell::new(0);
+            for _ in 0..3 {
+                case.pass(3, tid, &slot);
+                assert!(!case.world.statuses.lock().unwrap().has_arrived());
+            }
+        }));
+    };
+    run(RandomScheduler::new(1000), test);
+    run(PctScheduler::new(3, 1000), test);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use wait::{PREEMPTED_NS, SAMPLED, Wait};
 
 /// The first arrival of a round. Its first checks are timed if the round is sampled.
 fn arrival(is_sampled: bool) -> Wait {
-    let mut wait = Wait::new(true);
+    let mut wait = Wait::new(true, 0);
     if is_sampled {
         wait.arrives(1_000);
     }

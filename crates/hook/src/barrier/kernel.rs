@@ -26,12 +26,12 @@ impl Waiting for HostKernel {
     }
 
     fn donate(&self, tid: u32) {
-        sys::tell_scheduler(DONATE, tid);
+        sys::tell_scheduler(DONATE, tid.into());
     }
 
-    fn tell_arrival(&self, of_all: bool) {
+    fn tell_arrival(&self, of_all: bool, time: u64) {
         if link::is_directed() {
-            sys::tell_scheduler(if of_all { ALL_ARRIVED } else { ARRIVED }, 0);
+            sys::tell_scheduler(if of_all { ALL_ARRIVED } else { ARRIVED }, time);
         }
     }
 

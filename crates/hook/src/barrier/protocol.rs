@@ -72,8 +72,8 @@ pub(crate) trait Waiting {
     fn yield_cpu(&self);
     /// Lets this thread run instead; 0: any laggard of the process.
     fn donate(&self, tid: u32);
-    /// Tells the kernel that the thread has arrived, or that all have.
-    fn tell_arrival(&self, of_all: bool);
+    /// Tells the kernel that the thread has arrived, after this time, or that all have, before it.
+    fn tell_arrival(&self, of_all: bool, time: u64);
     /// Sleeps until woken, or for so many nanoseconds, if the lower half of the word is still
     /// `seen`. Returns whether it was woken.
     fn sleep(&self, word: &AtomicU64, seen: u32, at_most: Option<u64>) -> bool;
@@ -204,11 +204,13 @@ impl Barrier {
         // Read before the arrival: after it, the round may end, and the barrier may become another
         // one.
         let first = self.first.0.load(Relaxed);
+        // Of use to the kernel only if no thread can see the arrival before.
+        let came = if wait_mode == WaitMode::Tidon { by.now() } else { 0 };
         let number = self.arrivals.0.fetch_add(1, AcqRel);
         let round = first.wrapping_add(number / count);
         self.enter(thread, round);
         let place = number % count;
-        let mut wait = Wait::new(place == 0);
+        let mut wait = Wait::new(place == 0, came);
         let passed = if place == count.get() - 1 {
             self.end(round, wait_mode, &mut wait, by)
         } else {
@@ -234,7 +236,7 @@ impl Barrier {
         }
         // Before any thread can arrive in the next round.
         if wait_mode == WaitMode::Tidon {
-            by.tell_arrival(true);
+            by.tell_arrival(true, by.now());
         }
         loop {
             let over = self.over.0.load(Relaxed);
@@ -304,7 +306,7 @@ impl Barrier {
                 }
                 WaiterAction::Donate | WaiterAction::DonateToAny => {
                     if act == WaiterAction::DonateToAny && !wait.yielded {
-                        by.tell_arrival(false);
+                        by.tell_arrival(false, wait.came);
                     }
                     (wait.yielded, checks) = (true, 1);
                     wait.leaves();

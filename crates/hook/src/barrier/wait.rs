@@ -29,6 +29,8 @@ pub(crate) const PREEMPTED_NS: u64 = 50_000;
 pub(crate) struct Wait {
     /// Whether its thread was the first of the round to arrive.
     pub(crate) is_first: bool,
+    /// A time before it arrived, where the kernel is told of its arrival, ns.
+    pub(crate) came: u64,
     /// When it arrived, if its first checks are timed, ns.
     arrived: Option<u64>,
     /// How long the first checks took, if they are timed, ns.
@@ -50,8 +52,8 @@ pub(crate) struct Wait {
 impl Wait {
     /// A thread arrives, as the first of its round or not.
     #[inline]
-    pub(crate) fn new(is_first: bool) -> Wait {
-        Wait { is_first, ..Wait::default() }
+    pub(crate) fn new(is_first: bool, came: u64) -> Wait {
+        Wait { is_first, came, ..Wait::default() }
     }
 
     /// Whether the first checks of this round are timed.

@@ -119,7 +119,7 @@ impl ExtScheduler {
 
     /// Makes a process one of the program in a slot, with all that it will start.
     pub(crate) fn join(&self, proc: &Proc, process: i32, slot: u16) -> Result<(), FileError> {
-        let member = [shared::number(slot) as u32, 0, 0, 0];
+        let member = [shared::number(slot) as u32, 0, 0, 0, 0, 0];
         bpf::join(self.members.as_fd(), proc, process, &member)
     }
 
