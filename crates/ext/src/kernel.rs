@@ -38,50 +38,119 @@ pub(crate) fn why(error: &Error) -> String {
     if let Some(other) = loaded() {
         return is_loaded(&other);
     }
-    let malformed = Btf::from_vmlinux().map(|types| malformed(&types)).unwrap_or_default();
-    match error.kind() {
-        _ if fs::metadata("/sys/kernel/sched_ext").is_err() => {
-            "the kernel was built without sched_ext (remedy: Linux 6.12 or newer with \
-             CONFIG_SCHED_CLASS_EXT=y)"
-                .to_owned()
-        }
-        _ if !malformed.is_empty() => format!(
-            "the kernel describes its functions wrongly: {} (remedy: a newer kernel)",
-            malformed.join(", ")
-        ),
+    let types = Btf::from_vmlinux();
+    let malformed = types.map(|types| malformed(|name| parameters(&types, name)));
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    NotTaken {
+        has_class: fs::metadata("/sys/kernel/sched_ext").is_ok(),
+        malformed: malformed.unwrap_or_default(),
         // The verifier's answer to a program that it refuses looks like it (EACCES).
-        ErrorKind::PermissionDenied if !may_load() => {
+        lacks_rights: error.kind() == ErrorKind::PermissionDenied && !may_load(&status),
+    }
+    .complaint(error)
+}
+
+/// What is known of a scheduler that the kernel did not take.
+struct NotTaken {
+    has_class: bool,
+    malformed: Vec<&'static str>,
+    lacks_rights: bool,
+}
+
+impl NotTaken {
+    fn complaint(&self, error: &Error) -> String {
+        if !self.has_class {
+            return "the kernel was built without sched_ext (remedy: Linux 6.12 or newer with \
+                    CONFIG_SCHED_CLASS_EXT=y)"
+                .to_owned();
+        }
+        if !self.malformed.is_empty() {
+            let functions = self.malformed.join(", ");
+            return format!(
+                "the kernel describes its functions wrongly: {functions} (remedy: a newer kernel)"
+            );
+        }
+        if self.lacks_rights {
             let file = env::current_exe().unwrap_or_else(|_| "cosched-ext".into());
-            format!(
+            return format!(
                 "this user may not load a scheduler (remedy: run cosched as root, with the \
                  capabilities CAP_BPF and CAP_PERFMON, or let root give cosched-ext the right to: \
                  setcap cap_bpf,cap_perfmon+ep {})",
                 file.display()
-            )
+            );
         }
-        _ => format!(
+        format!(
             "the kernel refuses the scheduler: {error:#} (the kernel's log, `dmesg`, may say why)"
-        ),
+        )
     }
 }
 
-/// Whether this process has the capabilities for it.
-fn may_load() -> bool {
+/// Whether a process with this `/proc/PID/status` has the capabilities for it.
+fn may_load(status: &str) -> bool {
     const CAP_PERFMON: u64 = 1 << 38;
     const CAP_BPF: u64 = 1 << 39;
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let has = line.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or(0);
     has & (CAP_BPF | CAP_PERFMON) == CAP_BPF | CAP_PERFMON
 }
 
+/// How many parameters a function has, as the kernel describes it.
+fn parameters(types: &Btf<'_>, name: &str) -> Option<usize> {
+    let function = types.type_by_name::<Func<'_>>(name)?;
+    let form = FuncProto::try_from(function.next_type()?).ok()?;
+    Some(form.len())
+}
+
 /// The functions that the kernel lacks, or describes otherwise than they are.
-fn malformed(types: &Btf<'_>) -> Vec<&'static str> {
-    let parameters = |name: &str| {
-        let function = types.type_by_name::<Func<'_>>(name)?;
-        let form = FuncProto::try_from(function.next_type()?).ok()?;
-        Some(form.len())
-    };
+fn malformed(parameters: impl Fn(&str) -> Option<usize>) -> Vec<&'static str> {
     let is_wrong = |(name, count): &&(&str, usize)| parameters(name) != Some(*count);
     FUNCTIONS.iter().filter(is_wrong).map(|(name, _)| *name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    fn denied() -> Error {
+        io::Error::from(io::ErrorKind::PermissionDenied).into()
+    }
+
+    /// Debian's 7.2 kernels show a hidden argument.
+    #[test]
+    fn functions_that_are_described_wrongly_are_named() {
+        let described = |name: &str| FUNCTIONS.iter().find(|(its, _)| *its == name).map(|it| it.1);
+        assert!(malformed(described).is_empty());
+        let kicks = |name: &str| usize::from(name == "scx_bpf_kick_cpu");
+        let hidden = |name: &str| described(name).map(|count| count + kicks(name));
+        assert_eq!(malformed(hidden), ["scx_bpf_kick_cpu"]);
+        let missing = |name: &str| described(name).filter(|_| name != "scx_bpf_task_cpu");
+        let refused =
+            NotTaken { has_class: true, malformed: malformed(missing), lacks_rights: false };
+        let complaint = refused.complaint(&denied());
+        assert!(complaint.contains("wrongly: scx_bpf_task_cpu (remedy: a newer"), "{complaint}");
+    }
+
+    #[test]
+    fn a_missing_capability_leads_to_setcap() {
+        let status = |set: u64| format!("CapPrm:\t{:016x}\nCapEff:\t{set:016x}\n", u64::MAX);
+        assert!(may_load(&status(0b11 << 38)));
+        for lacks in [0b10 << 38, 0b01 << 38, 0] {
+            assert!(!may_load(&status(lacks)), "{lacks:x}");
+        }
+        assert!(!may_load(""));
+        let complaint = |lacks_rights| {
+            NotTaken { has_class: true, malformed: vec![], lacks_rights }.complaint(&denied())
+        };
+        assert!(complaint(true).contains("setcap cap_bpf,cap_perfmon+ep"), "{}", complaint(true));
+        assert!(complaint(false).contains("refuses the scheduler"), "{}", complaint(false));
+    }
+
+    #[test]
+    fn a_kernel_without_the_class_is_named_before_all_else() {
+        let refused =
+            NotTaken { has_class: false, malformed: malformed(|_| None), lacks_rights: true };
+        assert!(refused.complaint(&denied()).contains("CONFIG_SCHED_CLASS_EXT"));
+    }
 }

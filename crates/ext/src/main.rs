@@ -21,6 +21,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::process::ExitCode;
 use std::{env, io};
 
+use flags::KnownFlag;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::{
     Link, Map, MapCore, Object, ObjectBuilder, OpenMapMut, OpenObject, PrintLevel, set_print,
@@ -65,9 +66,9 @@ fn main() -> ExitCode {
 /// Says whether the kernel would take the scheduler.
 fn check() -> ExitCode {
     let loaded = kernel::loaded().map_or(Ok(()), |other| Err(kernel::is_loaded(&other)));
-    match loaded.and_then(|()| load().map(drop)) {
-        Ok(()) => {
-            println!("the kernel takes cosched's scheduler");
+    match loaded.and_then(|()| load()) {
+        Ok((_, flags)) => {
+            println!("{}", flags::taken_with(&flags));
             ExitCode::SUCCESS
         }
         Err(complaint) => {
@@ -79,7 +80,7 @@ fn check() -> ExitCode {
 
 /// Loads the scheduler, and holds it until the socket ends.
 fn hold(socket: BorrowedFd<'_>) -> Result<(), String> {
-    let mut object = load()?;
+    let (mut object, _) = load()?;
     let _link = attach(&mut object)?;
     let by_name = |name: &&str| object.maps().find(|map| map.name() == *name);
     let maps: Vec<Map<'_>> = MAPS.iter().filter_map(by_name).collect();
@@ -88,7 +89,8 @@ fn hold(socket: BorrowedFd<'_>) -> Result<(), String> {
     await_end(socket).map_err(|error| error.to_string())
 }
 
-fn load() -> Result<Object, String> {
+/// Has the kernel check the scheduler, with those of our flags that it knows.
+fn load() -> Result<(Object, Vec<KnownFlag>), String> {
     if OBJECT.is_empty() {
         return Err("cosched-ext was built without clang (remedy: install clang, and build it \
                     again)"
@@ -96,20 +98,22 @@ fn load() -> Result<Object, String> {
     }
     let open = ObjectBuilder::default().name(SCHEDULER).and_then(|it| it.open_memory(OBJECT));
     let loaded = open.and_then(|mut object| {
-        add_flags(&mut object, flags::known(&Btf::from_vmlinux()?))?;
-        object.load()
+        let flags = flags::known(&Btf::from_vmlinux()?);
+        add_flags(&mut object, &flags)?;
+        Ok((object.load()?, flags))
     });
     loaded.map_err(|error| kernel::why(&error))
 }
 
 /// Adds to the scheduler's flags, which are its first field.
-fn add_flags(object: &mut OpenObject, flags: u64) -> libbpf_rs::Result<()> {
+fn add_flags(object: &mut OpenObject, flags: &[KnownFlag]) -> libbpf_rs::Result<()> {
     let mut scheduler = object.maps_mut().find(|map| map.name() == SCHEDULER);
     let fields = scheduler.as_mut().and_then(OpenMapMut::initial_value_mut);
     let Some(first) = fields.and_then(|fields| fields.first_chunk_mut()) else {
         return Err(io::Error::other("the object has no scheduler").into());
     };
-    *first = (u64::from_ne_bytes(*first) | flags).to_ne_bytes();
+    let all = flags.iter().fold(u64::from_ne_bytes(*first), |all, flag| all | flag.value);
+    *first = all.to_ne_bytes();
     Ok(())
 }
 

@@ -405,6 +405,18 @@ fn also(killed: bool) -> &'static str {
 }
 
 #[test]
+fn the_doctor_names_the_flags_that_the_kernel_knows() {
+    if !is_guest() {
+        return;
+    }
+    let ended = Place::new().cosched(&["doctor", "--json"]).ended().with(0);
+    for flag in ["SCX_OPS_ENQ_MIGRATION_DISABLED", "SCX_OPS_ALWAYS_ENQ_IMMED"] {
+        assert!(ended.stdout.contains(flag), "{}", ended.stdout);
+    }
+    println!("the doctor names both flags");
+}
+
+#[test]
 fn a_second_scheduler_is_refused_by_its_name() {
     if !is_guest() {
         return;

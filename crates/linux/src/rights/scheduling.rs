@@ -67,15 +67,14 @@ pub(super) fn autogroup(proc: &Proc) -> Right {
 pub(super) fn sched_ext(
     sys: &Sys,
     release: &str,
-    check: impl FnOnce() -> Result<(), ExtError>,
+    check: impl FnOnce() -> Result<String, ExtError>,
 ) -> Right {
     if sys.root().join("kernel/sched_ext").is_dir() {
         return match check() {
-            Ok(()) => {
+            Ok(said) => {
                 let hz = ticks_per_second();
                 let detail = format!(
-                    "the kernel takes cosched's scheduler; its slices end by timers and not at \
-                     the kernel's ticks (HZ={hz})"
+                    "{said}; its slices end by timers and not at the kernel's ticks (HZ={hz})"
                 );
                 available(Ability::SchedExt, detail)
             }
@@ -138,15 +137,19 @@ mod tests {
         for (release, too_old) in
             [("6.18.0-rc1", false), ("7.0", false), ("6.9.12", true), ("5.15.0-1", true)]
         {
-            let remedy = sched_ext(&sys, release, || Ok(())).remedy.unwrap();
+            let remedy = sched_ext(&sys, release, || Ok(String::new())).remedy.unwrap();
             assert_eq!(remedy.contains("or newer"), too_old, "{release}: {remedy}");
             assert!(remedy.contains("CONFIG_SCHED_CLASS_EXT"), "{remedy}");
         }
         fs::create_dir_all(root.path().join("kernel/sched_ext")).unwrap();
-        assert!(sched_ext(&sys, "6.18.0", || Ok(())).available);
-        let refused = || Err(ExtError::Refused("another scheduler is loaded: x".to_owned()));
-        let found = sched_ext(&sys, "6.18.0", refused);
-        assert!(!found.available && found.detail.contains("is loaded: x"), "{found:?}");
+        let taken = || Ok("the kernel takes it with SCX_OPS_X".to_owned());
+        let found = sched_ext(&sys, "6.18.0", taken);
+        assert!(found.available && found.detail.contains("SCX_OPS_X; its slices"), "{found:?}");
+        for why in ["another scheduler is loaded: x", "wrongly: scx_bpf_x (remedy: a newer one)"] {
+            let refused = || Err(ExtError::Refused(why.to_owned()));
+            let found = sched_ext(&sys, "6.18.0", refused);
+            assert!(!found.available && found.detail.contains(why), "{found:?}");
+        }
     }
 
     #[test]

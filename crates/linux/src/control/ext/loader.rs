@@ -117,20 +117,18 @@ pub fn find() -> Result<PathBuf, ExtError> {
     beside.into_iter().chain([PACKAGED.into()]).find(|file| file.is_file()).ok_or(ExtError::Missing)
 }
 
-/// Has the kernel check the scheduler, without loading it.
+/// Has the kernel check the scheduler, without loading it. Returns what it says, for users.
 ///
 /// # Errors
 /// When there is no executable for it, or the kernel would not take the scheduler.
-pub fn check() -> Result<(), ExtError> {
+pub fn check() -> Result<String, ExtError> {
     let executable = find()?;
     let answer = Command::new(&executable)
         .arg("--check")
         .output()
         .map_err(|error| ExtError::NotStarted { executable, error })?;
-    match answer.status.success() {
-        true => Ok(()),
-        false => Err(ExtError::Refused(String::from_utf8_lossy(&answer.stdout).trim().to_owned())),
-    }
+    let said = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
+    if answer.status.success() { Ok(said) } else { Err(ExtError::Refused(said)) }
 }
 
 pub(super) fn load(executable: &Path) -> Result<Loaded, ExtError> {
