@@ -96,6 +96,7 @@ test: lint kernels
 	cargo build --locked -p cosched
 	COSCHED=$(TARGET)/debug/cosched python3 -B bench/tests.py
 	COSCHED=$(TARGET)/debug/cosched python3 -B experiments/policies/tests.py
+	python3 -B experiments/fair-progress/tests.py
 	if [[ ! -e $(TARGET)/readers/complete ]]; then
 	    echo "test: installing $(READERS) into $(TARGET)/readers"
 	    if python3 -m venv --system-site-packages $(TARGET)/readers \

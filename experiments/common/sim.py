@@ -1,6 +1,7 @@
 """Calls `cosched sim`, and keeps what came of it."""
 
 import hashlib
+import inspect
 import json
 import pathlib
 import subprocess
@@ -40,7 +41,9 @@ class Cosched:
         """What `cosched sim ARGUMENTS` prints for these programs on this machine. With a function `watched`, what that
         makes of it and of the rows that --watch writes: they are many, and only that is kept."""
         text = "".join("[[program]]\n" + table(program) for program in programs)
-        key = json.dumps([self.version, arguments, text, machine], sort_keys=True)
+        # Where another figure is looked at, what was kept lacks it.
+        looks = inspect.getsource(watched) if watched else None
+        key = json.dumps([self.version, arguments, text, machine, looks], sort_keys=True)
         name = hashlib.sha256(key.encode()).hexdigest()[:32]
         kept = self.kept / f"{name}.out"
         if not kept.exists():

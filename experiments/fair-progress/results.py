@@ -9,7 +9,7 @@ LIMITED = ("unlimited", "unlimited ND", "2%", "2% ND")
 # Section 1: four programs running together, and the same with two others.
 FIRST = ("perl bwaves milc libquantum", "perl bwaves leslie soplex")
 # The paper's quantum. No program is let run before its turn only because it waited for a second.
-COMMON = ["--kernel", "cfs", "--no-solo"]
+COMMON = ["--kernel", "cfs"]
 FAIR = ["--quantum", "100ms", "--max-frozen", "10s"]
 FAIR_PROGRESS = {
     "unlimited": ["--training-limit", "unlimited"],
@@ -22,6 +22,8 @@ FAIR_PROGRESS = {
 }
 POLICIES = {"OS": ["--policy", "linux"]} | {
     name: ["--policy", "fair-progress", *words, *FAIR] for name, words in FAIR_PROGRESS.items()}
+# Metrics by CPU time are looked at under these: the simulator measures what each program takes alone, too.
+WITH_SOLO = ("OS", "unlimited", "2%", "no sequences", "optimal")
 
 
 class Results:
@@ -50,7 +52,8 @@ class Results:
 
         def run(key):
             programs, policy = jobs[key]
-            return together(cosched, POLICIES[policy], programs, self.machines[key[2] if key[0] == "alone" else key[1]])
+            solo = key[0] in {*WORKLOADS, *MEMORY} and policy in WITH_SOLO
+            return together(cosched, POLICIES[policy], programs, self.machines[key[2] if key[0] == "alone" else key[1]], solo)
 
         self.runs = in_threads(threads, run, jobs)
 
@@ -80,36 +83,27 @@ class Results:
         """Change of speed, of the whole workload: below 0 is slower."""
         return self.of(name, setup, "OS")["total"] / self.of(name, setup, policy)["total"] - 1
 
-    def weighted(self, name, setup, policy):
-        """The sum of equation 6: time that training left idle is charged to the program that was trained."""
-        run = self.of(name, setup, policy)
-        charged = lambda program, seconds: seconds + run["wasted"].get(program, 0.0)
-        return sum(self.alone(program, setup) / charged(program, seconds) for program, seconds in run["times"].items())
-
     def speedup(self, name, setup, policy):
-        """Change of EWSpeedup."""
-        return self.weighted(name, setup, policy) / self.weighted(name, setup, "OS") - 1
+        """Change of EWSpeedup (eq. 6)."""
+        return self.of(name, setup, policy)["weighted"] / self.of(name, setup, "OS")["weighted"] - 1
 
     def overhead(self, name, setup, policy):
-        """Equation 5."""
+        """Equation 5: CPU time that training left idle, over CPU time that was used."""
         run = self.of(name, setup, policy)
-        return sum(run["wasted"].values()) / run["working"]
+        return sum(estimates["training_idle_seconds"] for estimates in run["estimates"].values()) / sum(run["cpu"].values())
 
-    def accuracies(self, name, setup, policy):
-        """Of estimated speeds alone (eq. 8): of programs that ended while there were quanta."""
-        run = self.of(name, setup, policy)
-        ended = [program for program, seconds in run["times"].items()
-                 if run["at"].get(program, 0.0) > seconds - 0.25 and run["progress"][program] > 0]
-        ratios = {program: self.alone(program, setup) / run["progress"][program] for program in ended}
+    def accuracies(self, name, setup, policy, key="accuracy"):
+        """Of estimated speeds alone (eq. 8); `accuracy_without`: of speeds in the run in their place (eq. 9)."""
+        ratios = {program: estimates[key] for program, estimates in self.of(name, setup, policy)["estimates"].items()}
         return {program: min(ratio, 1 / ratio) for program, ratio in ratios.items()}
 
     def coverages(self, name, setup, policy):
         return self.of(name, setup, policy)["coverage"]
 
 
-def together(cosched, words, programs, machine):
-    """A run of programs under a policy and its options, reduced to what is looked at."""
-    return cosched.watched([*COMMON, *words], programs, machine, reduced)
+def together(cosched, words, programs, machine, solo=False):
+    """A run of programs under a policy and its options, reduced to what is looked at; `solo`: they run alone, too."""
+    return cosched.watched([*COMMON, *words, *([] if solo else ["--no-solo"])], programs, machine, reduced)
 
 
 def reduced(result, _):
@@ -118,25 +112,19 @@ def reduced(result, _):
     found = {
         "total": result["total_seconds"],
         "times": {program["name"]: program["turnaround_seconds"] for program in result["programs"]},
-        "working": sum(program["running_seconds"] for program in result["programs"]),
-        "quanta": 0, "predicted": 0, "sequential": 0, "wasted": {}, "idle": [],
-        "progress": {}, "coverage": {}, "at": {},
+        "cpu": {program["name"]: program["usage"]["user_seconds"] + program["usage"]["system_seconds"]
+                for program in result["programs"]},
+        "weighted": result["metrics"]["extended_weighted_speedup"],
+        "estimates": {program["name"]: program["estimates"] for program in result["programs"] if program.get("estimates")},
+        "quanta": 0, "predicted": 0, "sequential": 0, "idle": [], "coverage": {},
     }
-    decisions = result["decisions"]
-    for decision, then in zip(decisions, [*decisions[1:], {"at_seconds": result["total_seconds"]}]):
-        reasons = decision["reasons"]
-        lengths = [why["length"] / 1e9 for why in reasons if why["why"] == "quantum"]
-        found["quanta"] += len(lengths)
-        for why in reasons:
-            name = names[why["program"]["slot"]] if "program" in why else None
+    for decision in result["decisions"]:
+        for why in decision["reasons"]:
+            if why["why"] == "quantum":
+                found["quanta"] += 1
             if why["why"] == "trained":
                 found["sequential" if why["sequential"] else "predicted"] += 1
                 found["idle"].append(why["idle"])
-                seconds = min(lengths[0], then["at_seconds"] - decision["at_seconds"])
-                found["wasted"][name] = found["wasted"].get(name, 0.0) + why["idle"] * seconds
-            if why["why"] in ("least-progress", "more-progress"):
-                found["progress"][name] = why["progress"] / 1e9
-                found["at"][name] = decision["at_seconds"]
             if why["why"] == "least-progress":
-                found["coverage"][name] = why["coverage"]
+                found["coverage"][names[why["program"]["slot"]]] = why["coverage"]
     return found
