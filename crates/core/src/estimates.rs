@@ -3,9 +3,11 @@
 //! *Source.* The FPS paper: accuracy, equations 7 to 9, and phases, equation 10, of section 7.2;
 //! sources, section 7.3 and figure 9. Cycles are CPU seconds here, as at a constant clock.
 
+use std::ops::{Add, AddAssign};
+
 use serde::{Deserialize, Serialize};
 
-/// Why the speed of a segment counts as its speed alone.
+/// Where the speed alone of a segment is from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EstimateSource {
     /// By chance: the program itself had little traffic (criterion 1).
@@ -18,26 +20,30 @@ pub enum EstimateSource {
     Predicted,
     /// It was trained for several quanta in sequence.
     Sequential,
+    /// The co-runners that disturb its phase least, as the phase was never undisturbed.
+    CoRunners,
+    /// Nothing but quanta that suffered.
+    Unknown,
 }
 
-/// How many of a program's quanta have their speed alone from which source. A quantum that
-/// suffered has that of the first quantum of its phase that did not.
+/// How many of a program's quanta, or what else of them, have their speed alone from which source.
+/// A quantum that suffered has that of the first quantum of its phase that did not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EstimateSources {
+pub struct EstimateSources<T = u32> {
     /// Criterion 1: it had little traffic itself.
-    pub own_low: u32,
+    pub own_low: T,
     /// Criterion 2: all programs together had little.
-    pub system_low: u32,
+    pub system_low: T,
     /// Criterion 3: it was the only one with much.
-    pub only_one: u32,
+    pub only_one: T,
     /// Training of an expected phase.
-    pub predicted: u32,
+    pub predicted: T,
     /// Training in sequence.
-    pub sequential: u32,
+    pub sequential: T,
     /// The co-runners that disturb the phase least, where it was never undisturbed.
-    pub co_runners: u32,
+    pub co_runners: T,
     /// None: the mean of quanta that suffered, or the quantum's own speed.
-    pub none: u32,
+    pub none: T,
 }
 
 impl EstimateSources {
@@ -45,20 +51,24 @@ impl EstimateSources {
     pub fn are_unknown(&self) -> bool {
         self.none > 0 && *self == EstimateSources { none: self.none, ..EstimateSources::default() }
     }
+}
 
-    /// Adds quanta with this source.
-    pub fn add(&mut self, source: EstimateSource, quanta: u32) {
+impl<T: Add<Output = T> + AddAssign> EstimateSources<T> {
+    /// Adds quanta with this source, or what there is of them.
+    pub fn add(&mut self, source: EstimateSource, amount: T) {
         *match source {
             EstimateSource::OwnLow => &mut self.own_low,
             EstimateSource::SystemLow => &mut self.system_low,
             EstimateSource::OnlyOne => &mut self.only_one,
             EstimateSource::Predicted => &mut self.predicted,
             EstimateSource::Sequential => &mut self.sequential,
-        } += quanta;
+            EstimateSource::CoRunners => &mut self.co_runners,
+            EstimateSource::Unknown => &mut self.none,
+        } += amount;
     }
 
-    /// The quanta of both.
-    pub fn and(self, other: EstimateSources) -> EstimateSources {
+    /// The sum of both.
+    pub fn and(self, other: EstimateSources<T>) -> EstimateSources<T> {
         EstimateSources {
             own_low: self.own_low + other.own_low,
             system_low: self.system_low + other.system_low,
@@ -67,6 +77,21 @@ impl EstimateSources {
             sequential: self.sequential + other.sequential,
             co_runners: self.co_runners + other.co_runners,
             none: self.none + other.none,
+        }
+    }
+}
+
+impl<T> EstimateSources<T> {
+    /// Something else of each source.
+    pub fn map<U>(self, change: impl Fn(T) -> U) -> EstimateSources<U> {
+        EstimateSources {
+            own_low: change(self.own_low),
+            system_low: change(self.system_low),
+            only_one: change(self.only_one),
+            predicted: change(self.predicted),
+            sequential: change(self.sequential),
+            co_runners: change(self.co_runners),
+            none: change(self.none),
         }
     }
 }
@@ -80,6 +105,9 @@ pub struct Estimates {
     pub solo_cpu_seconds: f64,
     /// Where the speeds alone are from.
     pub sources: EstimateSources,
+    /// CPU seconds that quanta took longer than alone, by where their speed alone was from at that
+    /// moment. Without a source, speeds alone would be lower by that (section 7.3).
+    pub slowed: EstimateSources<f64>,
     /// How much quanta of one phase differ: see [`weighted_deviation`]. `None` where no phase has
     /// two quanta with a known speed alone.
     pub phase_deviation: Option<f64>,

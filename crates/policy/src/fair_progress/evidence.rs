@@ -23,6 +23,10 @@ impl Evidence {
         self.speeds.add(speed);
     }
 
+    pub(super) fn first(&self) -> Option<EstimateSource> {
+        self.first
+    }
+
     pub(super) fn speeds(&self) -> PhaseSpeeds {
         self.speeds
     }

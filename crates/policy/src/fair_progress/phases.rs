@@ -116,14 +116,23 @@ impl ProgramPhase {
 
     /// Where the speeds alone of its segments are from.
     fn sources(&self) -> EstimateSources {
-        let executions = self.executions;
+        if self.is_known() {
+            return self.evidence.sources(self.executions - self.valid);
+        }
+        let mut sources = EstimateSources::default();
+        sources.add(self.source(None), self.executions);
+        sources
+    }
+
+    /// Where the speed alone of a segment is from that is valid for this reason, if it is.
+    pub(super) fn source(&self, valid: Option<EstimateSource>) -> EstimateSource {
         let least_work = if self.in_lumps { self.params.lumps } else { 0.0 };
-        match self.is_known() {
-            true => self.evidence.sources(executions - self.valid),
-            false if self.co_runners.best(least_work, &self.params).is_some() => {
-                EstimateSources { co_runners: executions, ..EstimateSources::default() }
+        match valid.or(self.evidence.first()).filter(|_| self.is_known()) {
+            Some(source) => source,
+            None if self.co_runners.best(least_work, &self.params).is_some() => {
+                EstimateSource::CoRunners
             }
-            false => EstimateSources { none: executions, ..EstimateSources::default() },
+            None => EstimateSource::Unknown,
         }
     }
 

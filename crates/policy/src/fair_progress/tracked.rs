@@ -12,7 +12,7 @@ use super::predictor::Predictor;
 use super::segment::Segment;
 use super::sequence::Sequence;
 use cosched_core::ProgramId;
-use cosched_core::estimates::{EstimateSource, Estimates};
+use cosched_core::estimates::{EstimateSource, EstimateSources, Estimates};
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct TrackedProgram {
@@ -27,6 +27,8 @@ pub(super) struct TrackedProgram {
     idle: f64,
     /// CPU seconds in which its work was measured, and what they would have been alone.
     cpu: (f64, f64),
+    /// The difference, by where the speeds alone were from.
+    slowed: EstimateSources<f64>,
     /// Seconds that it is assumed to have waited since it was last seen on a CPU.
     rested: f64,
     params: Params,
@@ -101,6 +103,9 @@ impl TrackedProgram {
         let relative = if alone > 0.0 { speed / alone } else { 1.0 };
         self.cpu.0 += segment.on_cpu;
         self.cpu.1 += segment.on_cpu * relative;
+        let found = phase.and_then(|phase| self.phases.phase(phase));
+        let from = found.map_or(EstimateSource::Unknown, |phase| phase.source(source));
+        self.slowed.add(from, segment.on_cpu * (1.0 - relative));
         let stays_open = segment.in_lumps && alone > 0.0 && self.phases.repeats();
         if let Some(phase) = phase.filter(|_| stays_open) {
             self.account.leave_open(phase, speed * segment.used(cpus), weight);
@@ -121,6 +126,7 @@ impl TrackedProgram {
             cpu_seconds,
             solo_cpu_seconds,
             sources: self.phases.sources(),
+            slowed: self.slowed,
             phase_deviation: self.phases.deviation(),
             training_idle_seconds: self.idle,
         })
@@ -274,6 +280,26 @@ mod tests {
         assert!((slowed - 0.05).abs() < 1e-12, "{slowed}");
         let alone = tracked.learn(&segment(1, 4), how(false), 1).alone;
         assert!((alone - 0.1).abs() < 1e-12, "not slowed: one unit, {alone}");
+    }
+
+    /// A phase suffers once at half of its speed, then runs alone in training, and suffers again;
+    /// another one suffers, and nothing else is known of it. By the mean of both, the last of its
+    /// quanta lost a third.
+    #[test]
+    fn lost_time_has_the_source_of_the_speed_alone() {
+        let mut tracked = learnt(&[(1, 2, false)]);
+        let source = Some(EstimateSource::Predicted);
+        let trained = SegmentConditions { source, trained: true, ..SegmentConditions::default() };
+        tracked.learn(&segment(1, 4), trained, 1);
+        for (block, speed) in [(1, 2), (2, 4), (2, 2)] {
+            tracked.learn(&segment(block, speed), how(false), 1);
+        }
+        let Estimates { cpu_seconds, solo_cpu_seconds, slowed, .. } = tracked.estimates().unwrap();
+        let nanos = |seconds: f64| (seconds * 1e9).round() as i64;
+        let expected =
+            EstimateSources { predicted: 50_000_000, none: 33_333_333, ..Default::default() };
+        assert_eq!(slowed.map(nanos), expected);
+        assert_eq!(nanos(cpu_seconds - solo_cpu_seconds), 83_333_333);
     }
 
     /// A candidate's phase was seen twice and has no valid segment yet.

@@ -19,6 +19,9 @@ pub struct EstimatesResult {
     pub accuracy_without: Option<f64>,
     /// How many quanta have their speed alone from where.
     pub sources: EstimateSources,
+    /// CPU time that quanta took longer than alone, by where their speed alone was from then.
+    #[serde(default)]
+    pub slowed_seconds: EstimateSources<f64>,
     /// How much the speeds alone of quanta of one phase differ; `None` where that is not known.
     pub phase_deviation: Option<f64>,
     /// CPU time that was left idle for its training until it was done.
@@ -34,6 +37,7 @@ impl EstimatesResult {
             accuracy: times.estimation_accuracy(),
             accuracy_without: times.accuracy_without_estimates(),
             sources: estimates.sources,
+            slowed_seconds: estimates.slowed.map(to_microseconds),
             phase_deviation: estimates.phase_deviation,
             training_idle_seconds: to_microseconds(estimates.training_idle_seconds),
         })
@@ -65,6 +69,7 @@ mod tests {
             cpu_seconds: 1.6,
             solo_cpu_seconds: 1.2,
             sources: EstimateSources { own_low: 3, none: 1, ..EstimateSources::default() },
+            slowed: EstimateSources { own_low: 0.4, ..EstimateSources::default() },
             phase_deviation: Some(0.05),
             training_idle_seconds: 0.5,
         });
@@ -80,6 +85,7 @@ mod tests {
         assert!((estimates.accuracy.unwrap() - 0.8 * 1.6 / 1.2).abs() < 1e-12);
         assert!((estimates.accuracy_without.unwrap() - 0.8).abs() < 1e-12);
         assert_eq!((estimates.sources.own_low, estimates.sources.none), (3, 1));
+        assert_eq!(estimates.slowed_seconds.own_low, 0.4);
         assert_eq!(run.programs[0].solo_cpu_seconds, Some(1.6));
         // 1.6 / (2 + 0.5).
         assert!((run.metrics.extended_weighted_speedup.unwrap() - 0.64).abs() < 1e-12);
