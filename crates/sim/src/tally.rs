@@ -85,6 +85,8 @@ pub struct Interval {
     pub to: Nanos,
     /// Time on CPUs.
     pub ran: Nanos,
+    /// Time on CPUs that this work takes alone.
+    pub alone: Nanos,
     /// Time in queues for a CPU: divided by the interval, the mean length of its part of the run
     /// queue.
     pub queued: Nanos,
@@ -112,8 +114,17 @@ pub(crate) struct KeptIntervals {
     from: u64,
     next: u64,
     pub(crate) rows: Vec<Interval>,
-    /// By the program's position: its run, and its usage when the interval began.
-    before: Vec<(ProgramId, ThreadUsage, Tally)>,
+    /// By the program's position: its run, and what it had done when the interval began.
+    before: Vec<(ProgramId, WatchedSums)>,
+}
+
+/// What a program has done since it began.
+#[derive(Clone, Debug, Default)]
+struct WatchedSums {
+    used: ThreadUsage,
+    tally: Tally,
+    /// CPU time that its work takes alone, nanoseconds.
+    alone: f64,
 }
 
 impl KeptIntervals {
@@ -147,21 +158,21 @@ impl SimulatedWorld {
         let (id, tally, threads) = (program.id, program.tally, program.model.threads);
         let is_queued = |tid: &Tid| self.threads[*tid as usize].place == ThreadState::Queued;
         let queue = program.tids().filter(is_queued).count() as u16;
-        let all = program.tids().map(|tid| {
-            let thread = &self.threads[tid as usize];
-            let mut used = self.used(tid);
-            used.ran +=
-                if thread.place == ThreadState::Running { self.now - thread.since } else { 0 };
-            used
-        });
-        let used = all.fold(ThreadUsage::default(), ThreadUsage::plus);
-        watch.before.resize(self.programs.len(), (id, ThreadUsage::default(), Tally::default()));
-        let (of, used_before, tally_before) =
-            std::mem::replace(&mut watch.before[run], (id, used, tally));
-        let (did, counts) = match of == id {
-            true => (used.since(&used_before), tally.since(&tally_before)),
-            false => (used, tally),
-        };
+        let (mut used, mut by_mix) = (ThreadUsage::default(), vec![0.0; program.model.mixes.len()]);
+        for tid in program.tids() {
+            // To account for the thread itself would round its work once more than without a watch.
+            let mut thread = self.threads[tid as usize].clone();
+            thread.used = self.used(tid);
+            thread.account(self.now, false);
+            used = used.plus(thread.used);
+            by_mix.iter_mut().zip(&thread.by_mix).for_each(|(all, one)| *all += one);
+        }
+        let alone = self.nanos_alone(run, &by_mix) * f64::from(threads);
+        watch.before.resize(self.programs.len(), (id, WatchedSums::default()));
+        let done = WatchedSums { used, tally, alone };
+        let (of, before) = std::mem::replace(&mut watch.before[run], (id, done));
+        let before = if of == id { before } else { WatchedSums::default() };
+        let (did, counts) = (used.since(&before.used), tally.since(&before.tally));
         let arrival_range = self.programs[run].arrivals.mean_range(self.now);
         watch.rows.push(Interval {
             program: id,
@@ -169,6 +180,7 @@ impl SimulatedWorld {
             from: Nanos(watch.from),
             to: Nanos(self.now),
             ran: Nanos(did.ran),
+            alone: Nanos((alone - before.alone).round() as u64),
             queued: Nanos(did.queued),
             queue,
             waited: Nanos(did.waited),

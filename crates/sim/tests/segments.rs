@@ -59,6 +59,34 @@ fn each_mix_is_a_block_with_its_time_alone() {
     assert!((50_000..99_000).contains(&slowed), "with a co-runner: {slowed}");
 }
 
+/// Two streams on one bus are slower beside each other, and one that computes is not. What an
+/// interval's work takes alone is all that a program takes alone, in the end, and what had missed
+/// the cache by the end of an interval belongs to it, though the program still runs.
+#[test]
+fn watched_intervals_tell_the_time_alone_of_their_work() {
+    let stream = || (0, phases(&[(4e8, streams(0.4))]));
+    let programs = vec![(0, phases(&[(9e8, Mix::computing(2.0))])), stream(), stream()];
+    let buses = vec![Bus { of: Scope::Machine, bytes_per_nano: 6.4 }];
+    let hardware = Hardware { memory_nanos: 100.0, buses, ..ideal("core:3") };
+    let mut stage = Stage::new(hardware, Kernel::EEVDF, programs);
+    stage.sim.watch(Nanos::from_millis(500));
+    stage.until(Nanos::from_secs(8));
+    let rows = stage.sim.intervals();
+    let of = |slot: u16| rows.iter().filter(move |row| row.program.slot == slot);
+    for row in of(0) {
+        assert!(row.alone.0.abs_diff(row.ran.0) <= 1, "{row:?}");
+    }
+    let first: Vec<_> = of(1).take(2).collect();
+    for row in &first {
+        assert!(row.ran == Nanos::from_millis(500) && row.alone < row.ran * 9 / 10, "{row:?}");
+        assert!(row.misses > 0.0 && (row.misses / first[0].misses - 1.0).abs() < 1e-6, "{row:?}");
+    }
+    let alone: u64 = of(1).map(|row| row.alone.0).sum();
+    // 1.6e8 misses of 100 ns and a short queue, eight at a time, and a cycle for each instruction.
+    let whole = 4e8 + 1.6e8 * 100.0 / 8.0;
+    assert!((alone as f64 / whole - 1.0).abs() < 0.1, "{alone}, and not {whole}");
+}
+
 /// Times from the start to the end of each program.
 fn times(kind: Kind, fair: FairOptions, models: &[Model]) -> Vec<f64> {
     let hardware = Hardware::named("e5410-8").unwrap();

@@ -42,6 +42,7 @@ pub(super) fn write(file: &Path, sim: &Sim, result: &RunResult) -> Result<(), Fa
             "from_seconds": row.from.as_secs_f64(),
             "to_seconds": row.to.as_secs_f64(),
             "cpu_seconds": row.ran.as_secs_f64(),
+            "alone_seconds": row.alone.as_secs_f64(),
             "run_delay_seconds": row.queued.as_secs_f64(),
             "run_queue": row.queue,
             "lock_seconds": row.waited.as_secs_f64(),
