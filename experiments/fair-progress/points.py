@@ -12,12 +12,15 @@ SETUPS = {
     "SC-2": "package:1 l3:2 core:2 pu:1",
     "8core": "package:2 l3:2 core:2 pu:1",
 }
+# One of them, on which two programs are never beside each other.
+ONE_CORE = "1core"
 USUAL = Setting("e5410-8.toml", misses=1.0)
 
 
 def machine(point, setup):
     """The paper's machine in a set-up."""
-    return point.on(topology=SETUPS[setup], packages_alternate=False)
+    topology = "package:1 l3:1 core:1 pu:1" if setup == ONE_CORE else SETUPS[setup]
+    return point.on(topology=topology, packages_alternate=False)
 
 
 def points():

@@ -50,15 +50,21 @@ def phase(kind, lines, milliseconds, scale):
     }
 
 
-def program(name, number=0, weight=1, scale=1.0):
-    """A program of a workload: 10 s alone, or nearly that."""
+def program(name, number=0, weight=1, scale=1.0, **keys):
+    """A program of a workload: 10 s alone, or nearly that; `keys`: what else a jobs file says of it."""
     lines, kind, phases = BENCHMARKS[name]
     loop = PHASES[phases]
     length = sum(milliseconds for milliseconds, _ in loop)
     mean = sum(milliseconds * factor for milliseconds, factor in loop) / length
     written = [phase(KINDS[kind], lines * factor / mean, milliseconds, scale) for milliseconds, factor in loop]
     model = {"repeat": round(SECONDS * 1e3 / length), "phase": written}
-    return {"name": f"{name}-{number}", "command": name, "threads": 1, "weight": weight, "model": model}
+    return {"name": f"{name}-{number}", "command": name, "threads": 1, "weight": weight, **keys, "model": model}
+
+
+def weighted(scale=1.0, again=False):
+    """The programs of section 7.6; `again`: each is run again until all have ended once, so that the load stays."""
+    keys = {"repeat": "until-all-finish"} if again else {}
+    return [program(name, number, weight, scale, **keys) for name, weight in WEIGHTS.items() for number in (0, 1)]
 
 
 def workload(text, twice=False, scale=1.0):
