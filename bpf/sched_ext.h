@@ -79,6 +79,7 @@ struct cpumask type_of_masks;
 extern __s32 scx_bpf_create_dsq(__u64 queue, __s32 node) SYMBOL;
 extern __s32 scx_bpf_select_cpu_dfl(struct task_struct *task, __s32 previous, __u64 flags, bool *idle) SYMBOL;
 extern __s32 scx_bpf_pick_idle_cpu(const struct cpumask *allowed, __u64 flags) SYMBOL;
+extern bool scx_bpf_test_and_clear_cpu_idle(__s32 cpu) SYMBOL;
 extern void scx_bpf_kick_cpu(__s32 cpu, __u64 flags) SYMBOL;
 extern __s32 scx_bpf_dsq_nr_queued(__u64 queue) SYMBOL;
 extern __u32 scx_bpf_nr_cpu_ids(void) SYMBOL;

@@ -46,6 +46,7 @@
 #define STARVING 5000000000ULL
 #define SAME 50000000ULL
 #define LAG 200000000ULL /* so far behind the others may a program be that has waited, by weight */
+#define MISSED 500000ULL /* after which idle CPUs look at the queues once more */
 #define ROUND 2000000000ULL /* in which all threads of all programs are to have a slice */
 #define MOST_SIBLINGS 4096 /* so many queued threads are looked at for a named one */
 #define MOST_DISPLACED 8 /* and for a displaced one, which was put in front */
@@ -65,6 +66,20 @@ struct {
 	__type(key, int);
 	__type(value, struct membership);
 } members SEC(".maps");
+
+/* A look at the queues for CPUs that may have missed a thread. */
+struct missed {
+	struct bpf_timer timer;
+	__u32 has_timer;
+	__u32 is_planned;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct missed);
+} misses SEC(".maps");
 
 /* Slices of single threads, as user space asks for them; 0: that of the program. Each ends with its thread, and is not
  * inherited. */
@@ -269,6 +284,46 @@ static __u64 note_displaced(struct task_struct *task, __u32 id, __u64 most)
 	return task->scx.slice && task->scx.slice < most ? task->scx.slice : most;
 }
 
+// A thread was queued while no CPU was idle. A CPU that went idle at that moment may have missed it: it had looked at the
+// queues before, and was not known to be idle yet. All idle CPUs look once more.
+static int on_missed(void *map, int *key, struct missed *missed)
+{
+	struct control *all = the_control();
+	__u32 count = scx_bpf_nr_cpu_ids(), i;
+	bool waits = false;
+
+	missed->is_planned = 0;
+	if (!all)
+		return 0;
+	bpf_for(i, 0, PROGRAMS) {
+		if (i < programs_of(all) && scx_bpf_dsq_nr_queued(i))
+			waits = true;
+	}
+	if (!waits)
+		return 0;
+	bpf_for(i, 0, count) {
+		if (scx_bpf_test_and_clear_cpu_idle(i))
+			scx_bpf_kick_cpu(i, SCX_KICK_IDLE);
+	}
+	return 0;
+}
+
+static void plan_look(void)
+{
+	__u32 zero = 0;
+	struct missed *missed = bpf_map_lookup_elem(&misses, &zero);
+
+	if (!missed || missed->is_planned)
+		return;
+	missed->is_planned = 1;
+	if (!missed->has_timer) {
+		bpf_timer_init(&missed->timer, &misses, CLOCK_MONOTONIC);
+		bpf_timer_set_callback(&missed->timer, on_missed);
+		missed->has_timer = 1;
+	}
+	bpf_timer_start(&missed->timer, MISSED, 0);
+}
+
 SEC("struct_ops/enqueue")
 void BPF_PROG(on_enqueue, struct task_struct *task, __u64 flags)
 {
@@ -295,9 +350,12 @@ void BPF_PROG(on_enqueue, struct task_struct *task, __u64 flags)
 	idle = scx_bpf_pick_idle_cpu(task->cpus_ptr, 0);
 	if (task->migration_disabled)
 		scx_bpf_kick_cpu(scx_bpf_task_cpu(task), SCX_KICK_IDLE);
-	if (idle >= 0)
+	if (idle >= 0) {
 		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
-	else if (!is_filler)
+		return;
+	}
+	plan_look();
+	if (!is_filler)
 		displace(task, all, now);
 }
 
