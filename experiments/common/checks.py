@@ -5,8 +5,10 @@ An experiment's `checks.Claims` are a point's results, with a method `claim_NN` 
 
 import statistics
 
+from common.degrees import is_within
+
 # A figure counts as met within this share of the paper's.
-SIZE = 0.20
+SIZE = "20 %"
 
 
 def judged(figures, claims):
@@ -16,19 +18,23 @@ def judged(figures, claims):
 
 
 class Found:
-    """What was found: words, and the parts that hold or do not: orders (what comes before what), and sizes (our figure and
-    the paper's)."""
+    """What was found: words, and the parts of the claim: orders (what comes before what), which hold or do not, and sizes (our
+    figure and the paper's), which are kept as ratios."""
 
     def __init__(self, words, orders=(), sizes=()):
         self.words = words
         self.orders = list(map(bool, orders))
-        self.sizes = [abs(found / expected - 1) <= SIZE for found, expected in sizes]
+        self.sizes = [found / expected for found, expected in sizes]
+
+    @property
+    def parts(self):
+        return self.orders, self.sizes
 
     @property
     def verdict(self):
-        """All parts, some of them, or none."""
-        parts = self.orders + self.sizes
-        return "reproduced" if all(parts) else "partly" if any(parts) else "not"
+        """All parts hold, some of them, or none."""
+        hold = self.orders + [is_within(ratio, SIZE) for ratio in self.sizes]
+        return "reproduced" if all(hold) else "partly" if any(hold) else "not"
 
 
 def percent(share):

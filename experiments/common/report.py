@@ -1,19 +1,22 @@
 """What comes of claims that were checked at several points: verdicts, and the page of results."""
 
+from common.checks import SIZE
+from common.degrees import COLUMNS, degrees, is_within
 from lib.report import table
 
 RANK = {"not": 0, "partly": 1, "reproduced": 2}
 HEAD = """# What is reproduced of the {title}
 
-Written by `experiments/{folder}/run`; [README.md](README.md) tells the assumptions and what the verdicts mean.
+Written by `experiments/{folder}/run`; [README.md](README.md) tells the assumptions and what the verdicts mean, and
+[results.md](../results.md) what direction, magnitude and score are.
 """
 # Headings of the columns that tell what is left of a verdict, by what was changed.
 SWEEPS = {"assumption": "holds under other assumptions", "constant": "holds under ±20 %"}
 
 
 def rows(claims, settings, judged):
-    """For each claim: its verdict under the assumptions, and what the sweeps say of it. Without a check it is what claims.toml
-    says, where it was found on a real machine, else "open"."""
+    """For each claim: its verdict under the assumptions, how far it holds, and what the sweeps say of it. Without a check it
+    is what claims.toml says, where it was found on a real machine, else "open"."""
     first = settings[0].name
     found = []
     for claim in claims:
@@ -30,10 +33,11 @@ def rows(claims, settings, judged):
             worse = [name for name in differs["constant"] if RANK[by_point[name]] < RANK[verdict]]
             if worse and verdict == "reproduced":
                 verdict = "partly"
+            at_points = {name: claims_of[claim["id"]] for name, claims_of in judged.items()}
             row |= {
-                "found": base.words, "verdict": verdict, "as_assumed": base.verdict, "orders": base.orders,
-                "sizes": base.sizes, "differs": differs, "by_point": by_point,
+                "found": base.words, "verdict": verdict, "as_assumed": base.verdict, "differs": differs, "by_point": by_point,
                 "count": {kind: sum(p.kind == kind for p in settings) for kind in differs},
+                **degrees(settings, at_points),
             }
         found.append(row)
     return found
@@ -42,7 +46,8 @@ def rows(claims, settings, judged):
 def parts(row):
     """Orders and sizes apart."""
     tell = lambda name, held: f"{name} {sum(held)}/{len(held)}" if held else ""
-    return ", ".join(filter(None, (tell("orders", row["orders"]), tell("sizes", row["sizes"]))))
+    met = [is_within(ratio, SIZE) for ratio in row["sizes"]]
+    return ", ".join(filter(None, (tell("orders", row["orders"]), tell("sizes", met))))
 
 
 def swept(row, kind):
@@ -72,7 +77,8 @@ def page(folder, title, found, sweeps=("constant",), source="the paper", figure=
     counted = {kind: sum(row["kind"] == kind for row in found) for kind in ("claim", "input")}
     checked = sum("found" in row for row in found)
     rest = rest or f"{counted['input']} describe a setting; not checked here: {counted['claim'] - checked}"
-    head = ["claim", source, *([figure] if figure else []), "here", "verdict", "parts", "why", *(of_sweeps[kind] for kind in sweeps)]
+    head = ["claim", source, *([figure] if figure else []), "here", "verdict", "parts", *COLUMNS, "why",
+            *(of_sweeps[kind] for kind in sweeps)]
     lines = [HEAD.format(title=title, folder=folder), f"**{sum_up(found)}**, of {len(found)} rows; {rest}.\n"]
     cells = (of_claim(row, sweeps, figure, unchecked) for row in found)
     return "\n".join([*lines, *table(head, cells)]) + "\n"
@@ -82,9 +88,10 @@ def of_claim(row, sweeps, figure, unchecked):
     theirs = ", ".join(filter(None, [row.get("theirs"), "only in a picture" if row.get("picture") else None])) or "–"
     first = [row["id"], f"{row['says']} ({row['where']})", *([theirs] if figure else []), row.get("found", "–")]
     is_input, why = row["kind"] == "input", row.get("why", "–")
+    degree = [column(row) for column in COLUMNS.values()]
     if "by_point" not in row:
-        return [*first, "an input" if is_input else unchecked or row["verdict"], "–", why, *("–" for _ in sweeps)]
-    return [*first, "an input" if is_input else row["verdict"], parts(row), why, *(swept(row, kind) for kind in sweeps)]
+        return [*first, "an input" if is_input else unchecked or row["verdict"], "–", *degree, why, *("–" for _ in sweeps)]
+    return [*first, "an input" if is_input else row["verdict"], parts(row), *degree, why, *(swept(row, kind) for kind in sweeps)]
 
 
 def tell(folder, title, found):

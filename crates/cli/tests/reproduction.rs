@@ -68,6 +68,9 @@ fn the_page_has_a_row_per_claim_and_its_links_work() {
         .filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"))
         .map(|line| line.split(" | ").collect())
         .collect();
+    // How far a claim holds stands between its verdict and the reason.
+    let head = rows.iter().find(|row| row[0] == "claim").unwrap();
+    assert_eq!((head[4], head[head.len() - 1]), ("verdict", "why"));
     let all = claims();
     for claim in &all {
         let id = text(claim, "id");
@@ -76,7 +79,7 @@ fn the_page_has_a_row_per_claim_and_its_links_work() {
         let found: Vec<_> = rows.iter().filter(of).collect();
         assert_eq!(found.len(), 1, "{id}");
         let row = found[0];
-        assert_eq!(row.len(), 6, "{row:?}");
+        assert_eq!(row.len(), head.len(), "{row:?}");
         assert!(row[1].starts_with(text(claim, "says")), "{id}: run `make experiments`");
         let verdicts = ["**reproduced**", "partly", "not", "open", "input", "picture"];
         assert!(verdicts.contains(&row[4]), "{id}: {}", row[4]);

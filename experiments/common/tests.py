@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""tests.py: how claims are judged. `make test` runs it."""
+
+import pathlib
+import sys
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from common import report
+from common.checks import Found
+from common.degrees import direction, is_within, score, tell_direction, tell_magnitude, within
+from common.points import Setting
+from common.summary import grouped, line, right, summary
+
+
+def judged(*found):
+    """A row of one claim: what was found as assumed, and then with constants moved."""
+    settings = [Setting("m.toml")] + [Setting("m.toml", f"{i} +20 %", "constant") for i in range(len(found) - 1)]
+    claim = {"id": "a-01", "says": "a is faster", "where": "1"}
+    return report.rows([claim], settings, {point.name: {"a-01": one} for point, one in zip(settings, found)})[0]
+
+
+def row(name, orders, sizes=(), **more):
+    """A row of a claim that was judged."""
+    found = judged(Found("", orders, [(size, 1) for size in sizes]))
+    return {**found, "id": name, "says": f"{name} is <faster>", **more}
+
+
+class Degrees(unittest.TestCase):
+    def test_a_direction_is_most_only_above_one_half(self):
+        found = [direction([True] * held + [False] * (4 - held)) for held in range(5)]
+        self.assertEqual(found, ["none", "some", "some", "most", "all"])
+        self.assertIsNone(direction([]))
+
+    def test_classes_have_their_ends(self):
+        self.assertEqual([is_within(ratio, "20 %") for ratio in (0.79, 0.81, 1.19, 1.21)], [False, True, True, False])
+        self.assertEqual([is_within(ratio, "50 %") for ratio in (0.49, 0.51, 1.49, 1.51)], [False, True, True, False])
+        self.assertEqual([is_within(ratio, "a factor of two") for ratio in (0.49, 0.5, 2, 2.01)], [False, True, True, False])
+        self.assertEqual(within([1, 1.4, 1.9, -1]), {"20 %": 0.25, "50 %": 0.5, "a factor of two": 0.75})
+
+    def test_a_score_is_the_mean_of_orders_and_sizes(self):
+        self.assertAlmostEqual(score([True, False], [1.1, 1.4, 1.9, 9]), (1 / 2 + (1 + 2 / 3 + 1 / 3) / 4) / 2)
+        self.assertEqual(score([True, False], []), 0.5)
+        self.assertAlmostEqual(score([], [1.9]), 1 / 3)
+        self.assertIsNone(score([], []))
+
+    def test_sizes_keep_ratios_and_the_verdict_counts_them(self):
+        found = Found("", [True], [(1.2, 2.0), (-1, 2)])
+        self.assertEqual(found.sizes, [0.6, -0.5])
+        self.assertEqual(found.verdict, "partly")
+        self.assertEqual(Found("", [True], [(1.2, 1.0)]).verdict, "reproduced")
+        self.assertEqual(Found("", [False], [(0.6, 1.0)]).verdict, "not")
+
+    def test_a_claim_survives_while_its_direction_does(self):
+        worse = judged(Found("", [True, True]), Found("", [True, True]), Found("", [True, False]))
+        self.assertEqual((worse["survives"], worse["falls"], worse["verdict"]), (False, ["1 +20 %"], "partly"))
+        self.assertEqual(tell_direction(worse), "all (2/3)")
+        # A size that is no longer met demotes the verdict, and not the direction.
+        size = judged(Found("", [True], [(1, 1)]), Found("", [True], [(2, 1)]))
+        self.assertEqual((size["survives"], size["verdict"]), (True, "partly"))
+        better = judged(Found("", [True, False]), Found("", [True, True]))
+        self.assertEqual((better["survives"], tell_direction(better)), (True, "some (2/2)"))
+
+    def test_sizes_alone_survive_within_a_factor_of_two(self):
+        self.assertTrue(judged(Found("", [], [(1, 1)]), Found("", [], [(1.9, 1)]))["survives"])
+        self.assertFalse(judged(Found("", [], [(1, 1)]), Found("", [], [(2.1, 1)]))["survives"])
+        self.assertIsNone(judged(Found("", [], [(1, 1)]))["survives"])
+
+    def test_a_magnitude_tells_its_median_and_shares(self):
+        self.assertEqual(tell_magnitude(judged(Found("", [], [(1, 1), (3, 2), (9, 1)]))), "× 1.50; 33 %, 67 %, 67 %")
+        self.assertEqual(tell_magnitude(judged(Found("", [True]))), "–")
+
+
+class Summary(unittest.TestCase):
+    ROWS = [row("a-01", [True, True]), row("a-02", [True, False], [1.0]), row("a-03", [True]), row("a-04", [], [2.5]),
+            row("a-05", [True], kind="input")]
+    GROUPS = [{"name": "table 1", "first": "a-01", "last": "a-02"}]
+
+    def test_a_group_counts_as_one_claim(self):
+        found = grouped(self.ROWS, self.GROUPS)
+        self.assertEqual([one["id"] for one in found], ["a-03", "a-04", "table 1"])
+        self.assertEqual((found[2]["direction"], found[2]["rows"], found[2]["sizes"]), ("most", 2, [1.0]))
+        self.assertEqual(right(self.ROWS), (3, 4))
+        self.assertEqual(right(found), (1, 2))
+        self.assertEqual(line("a", found)[:6], ["a", "2", "1", "1", "0", "0"])
+
+    def test_the_sentence_counts_each_claim_and_no_input(self):
+        text = "\n".join(summary({"a": self.ROWS}, self.ROWS, self.GROUPS))
+        self.assertIn("Every order right in 2 of 3 claims that have orders, of 4 that are judged; of 2 sizes, 50 % within 20 %", text)
+        self.assertIn("every order right in 1 of 2", text)
+        self.assertIn("| table 1 | 2 | 3 (75 %) | 1 | 100 % |", text)
+        self.assertIn("| group | rows | orders that hold | sizes | within 20 % |", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
