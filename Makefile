@@ -35,7 +35,7 @@
 #   make kills   cosched, its sentinel and its shims are killed, at KILLS moments (31) of each command: three minutes
 #   make soak    a run of HOURS hours (1); fails where memory, descriptors or the undo log grow
 #   make scaff   checks every claim of the thesis on scaff in the simulator: some minutes
-#   make experiments  reruns the papers' experiments, and writes experiments/results.md
+#   make experiments  reruns the papers' experiments, and writes experiments/results.md: some 40 minutes
 #   make test-report  opens a report in a browser without a window, and looks whether it works (installs Chromium)
 #   make package a Python wheel, tarballs with a static executable, and a Debian package: target/package; make wheel,
 #                make tarball and make deb make one of them

@@ -2,6 +2,7 @@
 
 import types
 
+from common.constants import CONSTANTS, GROUPS, members
 from common.sim import ROOT, load
 
 # By these each constant is multiplied, one after another.
@@ -9,40 +10,27 @@ FIFTHS = (0.8, 1.2)
 
 
 class Setting(types.SimpleNamespace):
-    """A setting: the file of the paper's machine, how that is changed, and what else an experiment moves. Results are told for
-    the first one, which changes nothing."""
+    """A setting: the file of the paper's machine, the constants that are moved in calls, and what else an experiment moves.
+    Results are told for the first one, which changes nothing."""
 
-    def __init__(self, described, name="as assumed", kind="base", machine=None, **moved):
-        super().__init__(described=described, name=name, kind=kind, machine=machine, **moved)
+    def __init__(self, described, name="as assumed", kind="base", moves=types.MappingProxyType({}), own=(), **moved):
+        super().__init__(described=described, name=name, kind=kind, moves=moves, own=own, **moved)
 
     def but(self, name, kind="assumption", **changes):
         return Setting(**(vars(self) | {"name": name, "kind": kind} | changes))
 
     def on(self, **said):
-        """The paper's machine with what is said of it, as this setting has it."""
-        machine = load(ROOT / "machines" / self.described) | said
-        if self.machine:
-            self.machine(machine)
-        return machine
+        """The paper's machine with what is said of it."""
+        return load(ROOT / "machines" / self.described) | said
 
-    def by_a_fifth(self, sweeps):
-        """Settings with a constant moved by 20 % down, and then up. `sweeps(factor)`: what is moved, and the change."""
+    def by_a_fifth(self, own=types.MappingProxyType({}), groups=tuple(CONSTANTS)):
+        """Settings with each of the constants, or groups of them, moved by 20 % down, and then up. `own`: the constants that
+        an experiment moves itself, as its programs are made of them: what a factor changes in a setting."""
+        assert own.keys() <= CONSTANTS.keys(), own.keys() - CONSTANTS.keys()
         for factor in FIFTHS:
-            for what, change in sweeps(factor).items():
-                yield self.but(f"{what} {100 * (factor - 1):+.0f} %", "constant", **change)
-
-
-def times(factor, *keys):
-    """A change of a machine: these constants are so many times as large."""
-
-    def change(machine):
-        for key in keys:
-            found = machine[key]
-            machine[key] = [x * factor for x in found] if isinstance(found, list) else found * factor
-
-    return {"machine": change}
-
-
-def switching(factor):
-    """Switches, wake-ups and signals take so many times as long."""
-    return times(factor, "switch_nanos", "wake_nanos", "signal_nanos")
+            for group in groups:
+                moves = members(group, factor)
+                changes = {key: value for name in own.keys() & moves.keys() for key, value in own[name](moves[name]).items()}
+                calls = {name: by for name, by in moves.items() if name not in own}
+                yield self.but(f"{group} {100 * (factor - 1):+.0f} %", "constant", moves=calls,
+                               own=[name for name in moves if name in own], **changes)

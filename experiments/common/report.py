@@ -1,6 +1,7 @@
 """What comes of claims that were checked at several points: verdicts, and the page of results."""
 
 from common.checks import SIZE
+from common.constants import CONSTANTS, GROUPS, members
 from common.degrees import COLUMNS, degrees, is_within
 from lib.report import table
 
@@ -58,6 +59,18 @@ def swept(row, kind):
     held = f"{row['count'][kind] - len(differs)}/{row['count'][kind]}"
     by_point = [f"{name}: {row['by_point'][name]}" for name in differs]
     return held + (f" ({'; '.join(by_point)})" if by_point else "")
+
+
+def tell_constants(settings, moved):
+    """Which constants were moved, and which are none here."""
+    none = [name for name in CONSTANTS if name not in moved]
+    points = sum(point.kind == "constant" for point in settings)
+    grouped = any(len(point.moves) + len(point.own) > 1 for point in settings)
+    how = "in groups, since a point takes long" if grouped else "one after another"
+    groups = "; ".join(group for group in GROUPS if set(members(group, 1)) & set(moved))
+    yield "\n## Constants\n"
+    yield f"Moved by 20 %, {how}, down and up ({points} settings): {groups if grouped else '; '.join(moved)}.\n"
+    yield f"The machine, the policies and the programs here have no such constant: {'; '.join(none) or 'none'}."
 
 
 def sum_up(found):

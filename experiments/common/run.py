@@ -9,6 +9,7 @@ import sys
 
 from common import report
 from common.checks import judged as judge
+from common.constants import CONSTANTS
 from common.sim import ROOT, Cosched, load
 
 
@@ -36,19 +37,27 @@ def run(experiment, doc):
     executable = Cosched(args.cosched, args.out / "kept")
     claims = load(experiment / "claims.toml")["claim"]
     settings = list(points.points())[: 1 if args.quick else None]
-    first, judged = None, {}
+    first, judged, constants = None, {}, []
     for number, point in enumerate(settings, 1):
         print(f"[{number}/{len(settings)}] {point.name}", file=sys.stderr, flush=True)
-        figures = checks.Claims(executable, point, args.threads)
+        moving = executable.under(point.moves)
+        figures = checks.Claims(moving, point, args.threads)
         first = first or figures
-        judged[point.name] = judge(figures, claims)
+        here = [*point.own, *(name for name in point.moves if name in moving.moved)]
+        constants += here
+        # What changes nothing is no setting.
+        if here or point.kind != "constant":
+            judged[point.name] = judge(figures, claims)
+    settings = [point for point in settings if point.name in judged]
     rows = report.rows(claims, settings, judged)
     if (experiment / "report.py").exists():
         document, text = importlib.import_module("report").tell(rows, settings, first, args.threads)
     else:
         document, text = report.tell(experiment.name, checks.TITLE, rows)
+    document["constants"] = [name for name in CONSTANTS if name in constants]
     (args.out / "results.json").write_text(json.dumps(document, indent=1) + "\n")
     if not args.quick:
+        text += "\n".join(report.tell_constants(settings, document["constants"])) + "\n"
         (experiment / "results.md").write_text(text)
     print(text)
     print(report.sum_up(rows))

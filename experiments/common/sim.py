@@ -1,14 +1,17 @@
 """Calls `cosched sim`, and keeps what came of it."""
 
+import copy
 import hashlib
 import inspect
 import json
 import pathlib
+import re
 import subprocess
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
 
 from common import ROOT
+from common.constants import moved
 from lib.runner import toml
 
 
@@ -36,10 +39,27 @@ class Cosched:
         self.kept = pathlib.Path(kept)
         self.kept.mkdir(parents=True, exist_ok=True)
         self.version = hashlib.sha256(self.executable.read_bytes()).hexdigest()
+        self.moves, self.moved = {}, set()
+
+    def under(self, moves):
+        """The executable with constants moved in every call; `moved` are those of them that some call has."""
+        found = copy.copy(self)
+        found.moves, found.moved = moves, set()
+        return found
+
+    def params(self):
+        """The constants of policies by their names: value, lowest and highest."""
+        command = [self.executable, "sim", "params"]
+        printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        lines = re.findall(r"^(\S+)=(\S+) \((\S+) to (\S+);", printed, re.MULTILINE)
+        return {name: tuple(map(number, values)) for name, *values in lines}
 
     def call(self, arguments, programs, machine, watched=None):
         """What `cosched sim ARGUMENTS` prints for these programs on this machine. With a function `watched`, what that
         makes of it and of the rows that --watch writes: they are many, and only that is kept."""
+        if self.moves:
+            arguments, programs, machine, names = moved(self.moves, arguments, programs, machine, self.params)
+            self.moved |= names
         text = "".join("[[program]]\n" + table(program) for program in programs)
         # Where another figure is looked at, what was kept lacks it.
         looks = inspect.getsource(watched) if watched else None
@@ -69,6 +89,16 @@ class Cosched:
     def watched(self, arguments, programs, machine, reduced):
         """What `reduced` makes of a result and of what was watched."""
         return json.loads(self.call([*arguments, "--json"], programs, machine, watched=reduced))
+
+
+def number(text):
+    """A value that is printed; a length of time stays in words."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
 
 
 def read(printed, rows):

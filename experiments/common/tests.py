@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tests.py: how claims are judged. `make test` runs it."""
+"""tests.py: how claims are judged, and which constants are moved. `make test` runs it."""
 
 import pathlib
 import sys
@@ -10,9 +10,19 @@ sys.path.insert(0, str(HERE.parent))
 
 from common import report
 from common.checks import Found
+from common.constants import CONSTANTS, GROUPS, members, moved
 from common.degrees import direction, is_within, score, tell_direction, tell_magnitude, within
 from common.points import Setting
 from common.summary import grouped, line, right, summary
+
+MACHINE = {"gigahertz": 2.0, "cache_mib": 6, "memory_nanos": 100, "switch_nanos": 3000, "wake_nanos": 5000,
+           "signal_nanos": [20, 60, 150], "bus": [{"of": "llc", "bytes_per_nano": 8.0}]}
+PARAMS = {"faithful.range": (0.1, 0.0, 1.0), "faithful.nothing_to_win": (0.9, 0.0, 1.0)}
+
+
+def program(threads=4, **phase):
+    model = {"spin": "10us", "imbalance": 0.9, "phase": [{"repeat": 6, "barriers": 1, "instructions": 60.0, **phase}]}
+    return {"command": "a", "threads": threads, "model": model}
 
 
 def judged(*found):
@@ -71,6 +81,50 @@ class Degrees(unittest.TestCase):
     def test_a_magnitude_tells_its_median_and_shares(self):
         self.assertEqual(tell_magnitude(judged(Found("", [], [(1, 1), (3, 2), (9, 1)]))), "× 1.50; 33 %, 67 %, 67 %")
         self.assertEqual(tell_magnitude(judged(Found("", [True]))), "–")
+
+
+class Constants(unittest.TestCase):
+    def moved(self, name, factor, *programs, arguments=("--policy", "faithful")):
+        return moved({name: factor}, list(arguments), list(programs) or [program()], MACHINE, lambda: PARAMS)
+
+    def test_there_are_twenty_and_groups_have_each_once(self):
+        self.assertEqual(len(CONSTANTS), 20)
+        self.assertEqual(sorted(name for group in GROUPS for name in members(group, 1)), sorted(CONSTANTS))
+        self.assertEqual(members("a + b / c", 0.8), {"a": 0.8, "b": 0.8, "c": 1.2})
+
+    def test_what_a_call_has_not_is_not_moved(self):
+        for name in ("freezing and thawing", "cycles per instruction", "lines with a lock", "cache", "buses"):
+            *_, names = self.moved(name, 1.2)
+            self.assertEqual(names, set(), name)
+        *_, machine, names = self.moved("cache", 1.2, program(misses_per_kilo_instruction=2.0))
+        self.assertEqual((machine["cache_mib"], names), (6 * 1.2, {"cache"}))
+        self.assertEqual(self.moved("signals", 1.2, program(threads=1))[3], set())
+        self.assertEqual(MACHINE["cache_mib"], 6)
+
+    def test_policies_are_told_their_constants(self):
+        arguments, *_ = self.moved("thresholds of the policy", 1.2)
+        self.assertEqual(arguments[2:], ["--set", "faithful.range=0.12", "--set", "faithful.nothing_to_win=1"])
+        arguments, *_ = self.moved("quantum or interval", 0.8)
+        self.assertEqual(arguments[2:], ["--interval", "800000000ns"])
+        arguments, *_ = self.moved("quantum or interval", 0.8, arguments=["--policy", "gang", "--quantum", "100ms"])
+        self.assertEqual(arguments[2:], ["--quantum", "80000000ns"])
+        self.assertEqual(self.moved("quantum or interval", 0.8, arguments=["--policy", "linux"])[3], set())
+
+    def test_models_keep_their_work_between_fewer_barriers(self):
+        _, (found,), *_ = self.moved("work between barriers", 1.2, program(critical={"sections": 10, "instructions": 2.0}))
+        phase, = found["model"]["phase"]
+        self.assertEqual((phase["repeat"], phase["repeat"] * phase["instructions"]), (5, 360.0))
+        self.assertEqual(phase["critical"], {"sections": 12, "instructions": 2.0})
+        _, (found,), *_ = self.moved("serial share, imbalance", 1.2)
+        self.assertEqual(found["model"]["imbalance"], 1.0)
+        _, (found,), *_ = self.moved("spinning", 0.8)
+        self.assertEqual(found["model"]["spin"], "8000ns")
+
+    def test_an_experiment_moves_what_its_programs_are_made_of(self):
+        settings = list(Setting("m.toml", scale=1.0).by_a_fifth({"misses": lambda factor: {"scale": factor}}))
+        self.assertEqual(len(settings), 40)
+        self.assertEqual([point.scale for point in settings if point.own], [0.8, 1.2])
+        self.assertEqual(len(list(Setting("m.toml").by_a_fifth(groups=GROUPS))), 2 * len(GROUPS))
 
 
 class Summary(unittest.TestCase):

@@ -1,10 +1,9 @@
 """What is swept: the settings under which every claim is checked again."""
 
-from common.points import Setting, switching
-from programs import SPIN
+from common.points import Setting
 
 # `grain`: a factor on the intervals between barriers.
-USUAL = Setting("e5-2670-16.toml", grain=1.0, spin=SPIN, imbalance=0.02)
+USUAL = Setting("e5-2670-16.toml", grain=1.0, imbalance=0.02)
 
 
 def points():
@@ -12,8 +11,4 @@ def points():
     yield USUAL
     yield USUAL.but("intervals x 3", grain=3.0)
     yield USUAL.but("even shares of work", imbalance=0.0)
-    yield from USUAL.by_a_fifth(lambda factor: {
-        "switches, wake-ups, signals": switching(factor),
-        "intervals": {"grain": factor},
-        "spinning": {"spin": f"{3000 * factor:.0f}us"},
-    })
+    yield from USUAL.by_a_fifth({"work between barriers": lambda factor: {"grain": factor}})

@@ -72,7 +72,6 @@ def program(name, threads, variant, point):
     whole = name == "EP"
     instructions = GIGAHERTZ * 1e9 * (SECONDS * threads if whole else THREADS * point.grain * INTERVALS[name])
     rounds = max(1, round(GIGAHERTZ * 1e9 * SECONDS * threads / instructions))
-    spin = point.spin if spin == SPIN else spin
     phase = {"repeat": rounds, "instructions": instructions, "barriers": 1}
     model = {"spin": spin, "barrier": barrier, "imbalance": point.imbalance, "phase": [phase]}
     return {"command": name, "threads": threads, "repeat": "until-all-finish", "model": model}
