@@ -10,6 +10,8 @@ HEAD = """# What is reproduced of the {title}
 
 Written by `experiments/{folder}/run`; [README.md](README.md) tells the assumptions and what the verdicts mean, and
 [results.md](../results.md) what direction, magnitude and score are.
+
+![ours beside theirs](picture.svg)
 """
 # Headings of the columns that tell what is left of a verdict, by what was changed.
 SWEEPS = {"assumption": "holds under other assumptions", "constant": "holds under ±20 %"}

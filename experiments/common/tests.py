@@ -1,9 +1,15 @@
 #!/usr/bin/env python3
-"""tests.py: how claims are judged, and which constants are moved. `make test` runs it."""
+"""tests.py: how claims are judged, which constants are moved, and the picture. `make test` runs it."""
 
+import json
 import pathlib
+import shutil
+import subprocess
 import sys
+import tempfile
+import tomllib
 import unittest
+import xml.etree.ElementTree as xml
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
@@ -12,6 +18,7 @@ from common import report
 from common.checks import Found
 from common.constants import CONSTANTS, GROUPS, members, moved
 from common.degrees import direction, is_within, score, tell_direction, tell_magnitude, within
+from common.picture import COLOURS, svg
 from common.points import Setting
 from common.summary import grouped, line, right, summary
 
@@ -146,6 +153,61 @@ class Summary(unittest.TestCase):
         self.assertIn("every order right in 1 of 2", text)
         self.assertIn("| table 1 | 2 | 3 (75 %) | 1 | 100 % |", text)
         self.assertIn("| group | rows | orders that hold | sizes | within 20 % |", text)
+
+
+class Picture(unittest.TestCase):
+    def test_each_claim_has_a_mark_for_each_part(self):
+        rows = [row("a-01", [True, False], [1.1, 0.3, 99, 0, -1]), row("a-02", [True])]
+        drawn = xml.fromstring(svg("a & b", rows))
+        kinds = [path.get("class") for path in drawn.iter("{http://www.w3.org/2000/svg}path")]
+        # Each form is in the legend once.
+        self.assertEqual([kinds.count(kind) for kind in ("holds", "fails", "met", "missed", "sign")], [3, 2, 2, 5, 2])
+        words = ["".join(element.itertext()) for element in drawn.iter("{http://www.w3.org/2000/svg}text")]
+        self.assertIn("a-01  a-01 is <faster>", words)
+
+    def test_a_long_name_does_not_reach_the_orders(self):
+        drawn = svg("a", [row("a-01", [True], says="many words " * 9)])
+        self.assertIn(">a-01  many words many words many words many …<", drawn)
+
+    def test_text_and_marks_stand_out_by_day_and_at_night(self):
+        for which in (0, 1):
+            get = lambda name: COLOURS[name][which]
+            for back in ("paper", "near", "double"):
+                self.assertGreaterEqual(contrast(get("ink"), get(back)), 4.5, back)
+                for shape in ("accent", "other"):
+                    self.assertGreaterEqual(contrast(get(shape), get(back)), 2.5, f"{shape} on {back}")
+
+
+class Page(unittest.TestCase):
+    def test_the_page_and_a_picture_for_each_paper_are_written(self):
+        with tempfile.TemporaryDirectory() as name:
+            root = pathlib.Path(name)
+            shutil.copytree(HERE.parent, root / "experiments", symlinks=True, ignore=shutil.ignore_patterns("*.svg", "results.md"))
+            (root / "bench").symlink_to(HERE.parent.parent / "bench")
+            folders = [file.parent for file in root.glob("experiments/*/claims.toml")]
+            for folder in folders:
+                claims = tomllib.loads((folder / "claims.toml").read_text())["claim"]
+                found = [row(claim["id"], [True], [1.1], kind=claim.get("kind", "claim")) for claim in claims[:2]]
+                out = root / "out" / folder.name
+                out.mkdir(parents=True)
+                (out / "results.json").write_text(json.dumps({"claims": found}))
+            command = [sys.executable, "-B", root / "experiments" / "reproduction", "--keep", "--out", root / "out"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            page = (root / "experiments" / "results.md").read_text()
+            self.assertIn("| all (1/1) | × 1.10; 100 %, 100 %, 100 % | 1.00 | – |", page)
+            self.assertEqual(len(folders), 5)
+            for folder in folders:
+                self.assertIn("ours beside theirs", (folder / "picture.svg").read_text())
+
+
+def contrast(a, b):
+    """As the Web Content Accessibility Guidelines define it."""
+    channel = lambda value: value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4
+    luminance = lambda colour: sum(share * channel(int(colour[at:at + 2], 16) / 255)
+                                   for share, at in ((0.2126, 1), (0.7152, 3), (0.0722, 5)))
+    low, high = sorted(luminance(colour) + 0.05 for colour in (a, b))
+    return high / low
 
 
 if __name__ == "__main__":
