@@ -97,7 +97,7 @@ test: lint kernels
 	COSCHED=$(TARGET)/debug/cosched python3 -B bench/tests.py
 	COSCHED=$(TARGET)/debug/cosched python3 -B experiments/policies/tests.py
 	python3 -B experiments/fair-progress/tests.py
-	python3 -B experiments/common/tests.py
+	COSCHED=$(TARGET)/debug/cosched python3 -B experiments/common/tests.py
 	if [[ ! -e $(TARGET)/readers/complete ]]; then
 	    echo "test: installing $(READERS) into $(TARGET)/readers"
 	    if python3 -m venv --system-site-packages $(TARGET)/readers \

@@ -2,6 +2,7 @@
 """tests.py: how claims are judged, which constants are moved, and the picture. `make test` runs it."""
 
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -16,10 +17,11 @@ sys.path.insert(0, str(HERE.parent))
 
 from common import report
 from common.checks import Found
-from common.constants import CONSTANTS, GROUPS, members, moved
+from common.constants import CONSTANTS, GROUPS, PAUSING, SETTABLE, members, moved
 from common.degrees import direction, is_within, score, tell_direction, tell_magnitude, within
 from common.picture import COLOURS, svg
 from common.points import Setting
+from common.sim import Cosched
 from common.summary import grouped, line, right, summary
 
 MACHINE = {"gigahertz": 2.0, "cache_mib": 6, "memory_nanos": 100, "switch_nanos": 3000, "wake_nanos": 5000,
@@ -132,6 +134,24 @@ class Constants(unittest.TestCase):
         self.assertEqual(len(settings), 40)
         self.assertEqual([point.scale for point in settings if point.own], [0.8, 1.2])
         self.assertEqual(len(list(Setting("m.toml").by_a_fifth(groups=GROUPS))), 2 * len(GROUPS))
+
+
+@unittest.skipUnless("COSCHED" in os.environ, "COSCHED names no executable")
+class Simulated(unittest.TestCase):
+    def test_each_policy_takes_each_constant(self):
+        small = {**program(instructions=3e6, misses_per_kilo_instruction=1.0, critical={"sections": 2, "instructions": 9.0}),
+                 "threads": 2, "misses_per_kilo_instruction": 1.0}
+        machine = {"name": "small", "topology": "package:2 core:2 pu:1", **MACHINE}
+        with tempfile.TemporaryDirectory() as kept:
+            cosched = Cosched(os.environ["COSCHED"], kept)
+            for policy in ("linux", *SETTABLE):
+                arguments = ["--policy", policy, "--no-solo", *(["--quantum", "100ms"] if policy in PAUSING else [])]
+                plain = cosched.json(arguments, [small, small], machine)
+                for name in CONSTANTS:
+                    cosched.under({name: 1.2}).json(arguments, [small, small], machine)
+                    # What stands here as usual is what the simulator takes without it.
+                    same = cosched.under({name: 1.0}).json(arguments, [small, small], machine)
+                    self.assertEqual(same["total_seconds"], plain["total_seconds"], f"{policy}, {name}")
 
 
 class Summary(unittest.TestCase):
