@@ -72,6 +72,7 @@ struct missed {
 	struct bpf_timer timer;
 	__u32 has_timer;
 	__u32 is_planned;
+	__u32 wants_another;
 };
 
 struct {
@@ -289,15 +290,22 @@ static __u64 note_displaced(struct task_struct *task, __u32 id, __u64 most)
 static int on_missed(void *map, int *key, struct missed *missed)
 {
 	struct control *all = the_control();
-	__u32 count = scx_bpf_nr_cpu_ids(), i;
+	__u32 count = scx_bpf_nr_cpu_ids(), programs, i;
 	bool waits = false;
 
-	missed->is_planned = 0;
+	// Another thread may have come since this look was planned, and may still be on its way to its queue.
+	missed->is_planned = missed->wants_another;
+	missed->wants_another = 0;
+	if (missed->is_planned && bpf_timer_start(&missed->timer, MISSED, 0))
+		missed->is_planned = 0;
 	if (!all)
 		return 0;
-	bpf_for(i, 0, PROGRAMS) {
-		if (i < programs_of(all) && scx_bpf_dsq_nr_queued(i))
+	programs = programs_of(all);
+	bpf_for(i, 0, programs) {
+		if (scx_bpf_dsq_nr_queued(i)) {
 			waits = true;
+			break;
+		}
 	}
 	if (!waits)
 		return 0;
@@ -313,15 +321,21 @@ static void plan_look(void)
 	__u32 zero = 0;
 	struct missed *missed = bpf_map_lookup_elem(&misses, &zero);
 
-	if (!missed || missed->is_planned)
+	if (!missed)
 		return;
-	missed->is_planned = 1;
+	if (missed->is_planned) {
+		missed->wants_another = 1;
+		return;
+	}
 	if (!missed->has_timer) {
-		bpf_timer_init(&missed->timer, &misses, CLOCK_MONOTONIC);
+		if (bpf_timer_init(&missed->timer, &misses, CLOCK_MONOTONIC))
+			return;
 		bpf_timer_set_callback(&missed->timer, on_missed);
 		missed->has_timer = 1;
 	}
-	bpf_timer_start(&missed->timer, MISSED, 0);
+	missed->is_planned = 1;
+	if (bpf_timer_start(&missed->timer, MISSED, 0))
+		missed->is_planned = 0;
 }
 
 SEC("struct_ops/enqueue")

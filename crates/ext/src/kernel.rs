@@ -8,10 +8,11 @@ use libbpf_rs::{Error, ErrorKind};
 
 /// Functions of the kernel that the scheduler needs, and how many parameters each has. Some
 /// kernels describe them with a further one, and then refuse every scheduler that calls them.
-const FUNCTIONS: [(&str, usize); 10] = [
+const FUNCTIONS: [(&str, usize); 11] = [
     ("scx_bpf_create_dsq", 2),
     ("scx_bpf_select_cpu_dfl", 4),
     ("scx_bpf_pick_idle_cpu", 2),
+    ("scx_bpf_test_and_clear_cpu_idle", 1),
     ("scx_bpf_kick_cpu", 2),
     ("scx_bpf_dsq_nr_queued", 1),
     ("scx_bpf_nr_cpu_ids", 0),

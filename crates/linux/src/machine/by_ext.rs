@@ -42,7 +42,7 @@ impl Linux {
         true
     }
 
-    /// Has a thread of a program scheduled by it with this slice; `None`: that of the program.
+    /// Gives a thread a slice of its own in the scheduler; `None`: that of its program.
     pub(super) fn set_slice_by_ext(
         &mut self,
         live: &Live,
