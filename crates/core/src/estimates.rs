@@ -106,7 +106,7 @@ pub struct Estimates {
     /// Where the speeds alone are from.
     pub sources: EstimateSources,
     /// CPU seconds that quanta took longer than alone, by where their speed alone was from at that
-    /// moment. Without a source, speeds alone would be lower by that (section 7.3).
+    /// moment. Without a source, the time alone would seem longer by this (section 7.3).
     pub slowed: EstimateSources<f64>,
     /// How much quanta of one phase differ: see [`weighted_deviation`]. `None` where no phase has
     /// two quanta with a known speed alone.

@@ -47,7 +47,7 @@ pub(super) struct ProgramPhase {
     /// Whether its work comes in lumps.
     in_lumps: bool,
     co_runners: CoRunners,
-    /// How many segments were trained in vain.
+    /// How many of the latest segments were trained in vain.
     failed: u32,
     /// Its speed alone, as far as that is known (table 1).
     alone: f64,
@@ -92,6 +92,11 @@ impl ProgramPhase {
     /// Counts a segment that was trained in vain.
     pub(super) fn fails(&mut self) {
         self.failed += 1;
+    }
+
+    /// A segment was trained, and is of use.
+    pub(super) fn succeeds(&mut self) {
+        self.failed = 0;
     }
 
     /// Whether training may bring a valid segment: the phase repeats, has no valid segment, and has

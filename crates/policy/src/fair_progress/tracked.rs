@@ -92,10 +92,10 @@ impl TrackedProgram {
         let alone = phase.zip(co_runners).map_or(alone, |(phase, co_runners)| {
             self.phases.take_in_with(phase, segment, co_runners, alone)
         });
-        // Without a tick, more training would count none, either.
-        let in_vain = trained && (!valid || speed == 0.0);
-        if let Some(phase) = phase.filter(|_| in_vain) {
-            self.phases.phase_mut(phase).into_iter().for_each(ProgramPhase::fails);
+        // A program that has not ticked in its latest trainings hardly ticks.
+        let in_vain = !valid || speed == 0.0;
+        if let Some(phase) = phase.filter(|_| trained).and_then(|at| self.phases.phase_mut(at)) {
+            if in_vain { phase.fails() } else { phase.succeeds() }
         }
         let useful = lacked && valid;
         let alone = if self.phases.repeats() { alone } else { speed };
@@ -378,6 +378,23 @@ mod tests {
         assert!(!tracked.is_candidate());
         let seconds = 2.0 + f64::from(tracked.params.given_up);
         assert!((tracked.progress() - seconds).abs() < 1e-9, "{}", tracked.progress());
+    }
+
+    /// Two ticks in three quanta: slow, and known after twenty ticks.
+    #[test]
+    fn a_program_that_ticks_slowly_is_trained_until_it_is_known() {
+        let mut tracked = TrackedProgram::default();
+        let trained = SegmentConditions { trained: true, ..how(true) };
+        let ticks = [1.0, 1.0, 0.0].into_iter().cycle();
+        tracked.learn(&lumps(1.0), how(false), 1);
+        tracked.learn(&lumps(0.0), how(false), 1);
+        let needed = ticks.take_while(|ticks| {
+            tracked.is_candidate() && {
+                tracked.learn(&lumps(*ticks), trained, 1);
+                true
+            }
+        });
+        assert_eq!((needed.count(), tracked.coverage()), (29, 1.0));
     }
 
     #[test]
