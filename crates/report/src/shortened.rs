@@ -35,7 +35,8 @@ impl Shortened {
             // Turns are also short for other reasons, such as probes.
             SharedReason::Quantum { gangs, length, .. } => {
                 let waits = requested.0.saturating_mul(u64::from(gangs.saturating_sub(1)));
-                (waits > of_run.0).then_some((length, of_run))
+                // A tenth of the limit is kept for switches.
+                (waits > of_run.0 / 10 * 9).then_some((length, of_run))
             }
             _ => None,
         });
@@ -132,7 +133,8 @@ mod tests {
                 reason.why = Quantum { round: 1, gang: 0, gangs, length: ms(100) }.into();
             }
         };
-        planned(&mut run, 7);
+        // Five quanta of 200 ms of others: a second.
+        planned(&mut run, 6);
         assert_eq!(Shortened::of(&run), Some(known), "by the planned lengths");
         planned(&mut run, 2);
         assert_eq!(Shortened::of(&run), None, "no wait of a second: probes have short turns, too");

@@ -195,7 +195,7 @@ fn program(history: &History<'_>, slot: usize, at: Nanos) -> ProgramMoment {
     let why = why(history, slot, at, &phase, sent);
     let (part, span) = part(history, slot, at, &phase, sent);
     let unbound = match has_bound_threads(history, slot, at) {
-        true => ", each thread on CPUs of its own",
+        true => ", its threads bound one by one",
         false => " on any CPU",
     };
     let does = does(&phase, part, unbound);

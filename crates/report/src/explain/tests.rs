@@ -3,7 +3,7 @@
 use cosched_core::engine::outcome::Decision;
 use cosched_core::{Actuator, Exit, ProgramId, Quantum, Reason};
 use cosched_policy::reasons::{
-    AutoReason, BalanceReason, FaithfulReason, Mode, ReasonCode, SharedReason,
+    AutoReason, BalanceReason, FaithfulReason, Mode, ReasonCode, SharedReason, ShufflingReason,
 };
 use cosched_results::result::{BarrierResult, DecisionResult, RunResult, TimelineEntry};
 use cosched_workload::BarrierMode;
@@ -139,9 +139,21 @@ fn a_program_with_bound_threads_does_not_run_on_any_cpu() {
     let apart = BalanceReason::KeptApart { threads: 2, most: 1 };
     let reason = Reason { program: Some(ProgramId::first(B as u16)), why: apart.into() };
     run.decisions[1].reasons.push(reason);
-    let sentence = |at| Moment::of(&run, ms(at), Some(B)).programs[0].sentence.clone();
-    let said = sentence(150);
-    assert!(said.starts_with("b runs, each thread on CPUs of its own (from"), "{said}");
+    let said = Moment::of(&run, ms(150), Some(B)).programs[0].sentence.clone();
+    assert!(said.starts_with("b runs, its threads bound one by one (from"), "{said}");
+    let last = |run: &mut RunResult, why: ShufflingReason| {
+        run.decisions[1].reasons.last_mut().unwrap().why = why.into();
+        let sentence = &Moment::of(run, ms(150), Some(B)).programs[0].sentence;
+        sentence.starts_with("b runs, its threads bound one by one")
+    };
+    let pause = ms(100);
+    assert!(last(&mut run, ShufflingReason::GroupsKept { progress: 1.1 }));
+    for groups in [0, 2] {
+        let back = ShufflingReason::GroupsPutBack { groups, progress: 0.9, pause };
+        assert_eq!(last(&mut run, back), groups > 0);
+    }
+    assert!(!last(&mut run, ShufflingReason::Unbound { lock_time: 0.0 }));
+    assert!(!last(&mut run, ShufflingReason::GroupsRecalled { helped: false }));
 }
 
 #[test]
