@@ -2,7 +2,7 @@
 
 A constant is moved where a simulation is called: in the machine's file, in the arguments, or in the
 models of the programs. Where none of the three has it, nothing is moved. Constants of the memory
-are none where no program has misses, and signals are none where no program has two threads.
+stay where no program has misses. Signals stay where each program has one thread.
 """
 
 import copy
@@ -176,8 +176,8 @@ class Call(types.SimpleNamespace):
 
 
 def moved(moves, arguments, programs, machine, params):
-    """Of a call the arguments, the programs and the machine with some constants moved: their names, and how many times as large
-    they are. Also those of them that the call has. `params()`: the constants of policies."""
+    """Arguments, programs and machine of a call with some constants moved, and the names of those that the call has. `moves`: by
+    name, how many times as large. `params()`: the constants of policies."""
     call = Call(arguments=list(arguments), programs=copy.deepcopy(programs), machine=copy.deepcopy(machine), params=params)
     found = set()
     for name, factor in moves.items():

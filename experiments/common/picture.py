@@ -37,7 +37,7 @@ CLASSES = {"above": "missed", "below": "missed"}
 def svg(name, rows):
     """The picture of the claims of a paper that have orders or sizes."""
     # At least as wide as the heading of the column.
-    dots = max(60, *(DOT * len(row["orders"]) for row in rows))
+    dots = max([60, *(DOT * len(row["orders"]) for row in rows)])
     left = NAMES + dots + GAP
     size = (left + WIDTH + SCORES + 16, TOP + ROW * len(rows) + 48)
     parts = [*bands(left, size[1] - 42), *legend(left)]

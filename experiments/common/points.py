@@ -2,7 +2,7 @@
 
 import types
 
-from common.constants import CONSTANTS, GROUPS, members
+from common.constants import CONSTANTS, members
 from common.sim import ROOT, load
 
 # By these each constant is multiplied, one after another.

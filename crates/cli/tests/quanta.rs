@@ -122,6 +122,7 @@ fn impossible_calibrations_are_refused_before_anything_runs() {
         ("", "not part of an installed package"),
         ("gone.toml", "`make kernels` builds"),
         ("training.toml --slices 200ms", "the kernel grants 100us to 100ms"),
+        ("training.toml --slices 1ms,1ms", "is there twice"),
         ("training.toml --runs 0", "from 1 to 1000"),
     ] {
         let refused = refusal(&place, &format!("calibrate quanta {arguments}"));

@@ -59,9 +59,9 @@ fn each_mix_is_a_block_with_its_time_alone() {
     assert!((50_000..99_000).contains(&slowed), "with a co-runner: {slowed}");
 }
 
-/// Two streams on one bus are slower beside each other, and one that computes is not. What an
-/// interval's work takes alone is all that a program takes alone, in the end, and what had missed
-/// the cache by the end of an interval belongs to it, though the program still runs.
+/// Two streams on one bus are slower beside each other, and one that computes is not. The times
+/// alone of all intervals add up to the program's time alone. Misses count in the interval in which
+/// they happened, also while the program runs.
 #[test]
 fn watched_intervals_tell_the_time_alone_of_their_work() {
     let stream = || (0, phases(&[(4e8, streams(0.4))]));

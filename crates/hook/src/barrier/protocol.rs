@@ -204,7 +204,7 @@ impl Barrier {
         // Read before the arrival: after it, the round may end, and the barrier may become another
         // one.
         let first = self.first.0.load(Relaxed);
-        // Of use to the kernel only if no thread can see the arrival before.
+        // Read before the arrival: a later time could lie in the next round.
         let came = if wait_mode == WaitMode::Tidon { by.now() } else { 0 };
         let number = self.arrivals.0.fetch_add(1, AcqRel);
         let round = first.wrapping_add(number / count);
