@@ -141,7 +141,7 @@ fn an_unusable_table_is_refused_with_file_key_and_remedy() {
     for (from, to, expected) in [
         ("= 7", "= 0", "row 1: slice_milliseconds is 0"),
         ("up_to = 1.0", "up_to = 0.5", "up_to: the ends of the rows have to rise"),
-        ("quanta/1", "quanta/9", "make a new table with `cosched calibrate quanta`"),
+        ("quanta/1", "quanta/9", "not \"cosched-quanta/1\"; `cosched calibrate quanta` makes such"),
         ("slice_milliseconds", "slice", "slice"),
     ] {
         let refused = with(from, to);

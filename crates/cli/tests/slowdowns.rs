@@ -48,6 +48,9 @@ fn an_output_that_cannot_be_written_is_refused_at_once() {
     let message = refusal(folder.path(), "--out mine.toml");
     assert!(message.contains("was not made by `cosched calibrate slowdowns`"), "{message}");
     assert!(!message.contains("measuring"), "{message}");
+    let message = refusal(folder.path(), "--out /dev/null");
+    assert!(message.contains("--out /dev/null") && message.contains("name a file"), "{message}");
+    assert!(!Path::new("/dev/null.measured").exists());
     let message = refusal(folder.path(), "--threads 4000");
     assert!(message.contains("do not fit into"), "{message}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing was begun");

@@ -38,11 +38,7 @@ fn table<T, E: Display>(
 ) -> Result<T, String> {
     let text = input::text(file.as_ref()).map_err(|error| format!("cannot be read: {error}"));
     let read = text.and_then(|text| parse(&text).map_err(|error| error.to_string()));
-    let remedy = format!("`cosched {made_by}`");
-    read.map_err(|error| match error.contains(&remedy) {
-        true => error,
-        false => format!("{error}; {remedy} makes such a table"),
-    })
+    read.map_err(|error| format!("{error}; `cosched {made_by}` makes such a table"))
 }
 
 /// The kernel of a simulated machine, by its name.

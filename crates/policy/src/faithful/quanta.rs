@@ -35,7 +35,7 @@ pub enum QuantaError {
     #[error("this is not the TOML of such a table: {0}")]
     Toml(String),
     /// It is of another version.
-    #[error("schema is {found:?}, not {known:?}; make a new table with `cosched calibrate quanta`")]
+    #[error("schema is {found:?}, not {known:?}")]
     Schema {
         /// The schema in the file.
         found: String,

@@ -84,7 +84,7 @@ fn threads_that_spin_are_recognised_and_those_that_compute_are_not() {
     let spins = Endless::start("two_threads_spin_on_a_flag");
     let seen = spins.looked_at(200, &mut known).so_far().unwrap();
     eprintln!("{seen:?} {known:?}");
-    // Unoptimised, the look at the flag is a function of its own, whose samples lie in no loop.
+    // Unoptimised, the look at the flag is a function of its own. Its samples lie in no loop.
     assert!(seen.share > 0.25, "{seen:?}");
     let again = spins.looked_at(5, &mut known).so_far().unwrap();
     assert!(again.share > 0.0, "it is known now: {again:?}");
