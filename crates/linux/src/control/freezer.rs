@@ -18,6 +18,11 @@
 //! A process with a handler for SIGCONT would see each pause by signals: `mpirun` tells its user.
 //! It is left out while it waits and has children that are stopped. Otherwise the program is not
 //! frozen, unless the user has said that it may be.
+//!
+//! `script` and its like stop themselves as soon as they hear that a child was stopped, and no
+//! process continues them. The machine looks for them before a freeze. One that was started since
+//! is found when all have stopped. The program is then continued, and so is this process again,
+//! once it has stopped itself.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -39,6 +44,12 @@ const MOST_LOOKS: usize = 64;
 /// How many threads of a process are read again and again without being opened each time. Each
 /// takes a file that cosched could need for something else.
 const MOST_READERS: usize = 8;
+
+/// Commands that stop themselves when their child is stopped; nothing continues them.
+const STOP_THEMSELVES: [&str; 3] = ["runuser", "script", "su"];
+/// In how many checks, about a second apart, such a command is continued after a pause: it may
+/// hear of the stop only when it gets a CPU.
+const SELF_STOP_CHECKS: u8 = 3;
 
 #[derive(Debug)]
 pub(crate) enum Freezer {
@@ -105,12 +116,15 @@ impl Freezer {
         }
     }
 
-    /// Continues what an earlier thaw could not continue, if any. Only for a program that is not to
-    /// be frozen.
+    /// Continues what an earlier thaw could not continue, and what has stopped itself since because
+    /// of the freeze. Only for a program that is not to be frozen.
     pub(crate) fn thaw_rest(&mut self, proc: &Proc) -> Result<(), Refusal> {
         match self {
             Freezer::Cgroup(_) => Ok(()),
-            Freezer::Signals(stopper) => stopper.thaw(proc),
+            Freezer::Signals(stopper) => {
+                stopper.continue_again(proc);
+                stopper.thaw(proc)
+            }
         }
     }
 
@@ -147,6 +161,9 @@ pub(crate) struct Stopper {
     found: Option<Vec<Process>>,
     /// Whether processes are stopped that see it.
     stops_all: bool,
+    /// Commands that may stop themselves after a freeze, and in how many checks they are still to
+    /// be continued.
+    may_stop_themselves: Vec<(Process, u8)>,
 }
 
 #[derive(Debug)]
@@ -323,11 +340,39 @@ impl Stopper {
             return Ok(false);
         }
         let (members, lack) = tree.read_members(proc);
-        let stopped = self.stop(members, proc);
+        let mut stopped = self.stop(members, proc);
+        // None of them can start another command now.
+        let is_harmless = self.stops_all || self.those_that_stop_themselves(proc).next().is_none();
+        if stopped == Ok(false) && !is_harmless {
+            stopped = Err(Refusal::WaitsForStops);
+        }
         Ok(!self.all_or_none(stopped, proc)? && lack.is_none())
     }
 
+    /// The stopped processes that stop themselves once they are continued, since a child was
+    /// stopped.
+    fn those_that_stop_themselves(&self, proc: &Proc) -> impl Iterator<Item = Process> {
+        let parents: HashSet<i32> = self.stopped.iter().map(|one| one.parent).collect();
+        let processes = self.stopped.iter().map(|one| one.process);
+        let parents = processes.filter(move |process| parents.contains(&process.pid));
+        parents.filter(|process| stops_itself(proc, process.pid))
+    }
+
+    /// Continues the commands that have stopped themselves after a freeze.
+    fn continue_again(&mut self, proc: &Proc) {
+        self.may_stop_themselves.retain_mut(|(process, checks)| {
+            *checks -= 1;
+            let has_stopped = is_stopped(*process, proc).unwrap_or(false);
+            let is_continued = has_stopped && process.signal(proc, Signal::CONT).is_ok();
+            !is_continued && *checks > 0
+        });
+    }
+
     fn thaw(&mut self, proc: &Proc) -> Result<(), Refusal> {
+        let stop_themselves: Vec<Process> = self.those_that_stop_themselves(proc).collect();
+        self.may_stop_themselves.retain(|(process, _)| !stop_themselves.contains(process));
+        let checked = stop_themselves.into_iter().map(|process| (process, SELF_STOP_CHECKS));
+        self.may_stop_themselves.extend(checked);
         let mut refused = None;
         // Children first: a parent may stop its child as soon as it continues itself, and a later
         // SIGCONT would undo that.
@@ -352,6 +397,11 @@ fn send_stop(process: Process, proc: &Proc) -> Result<(), Refusal> {
         return Err(Refusal::NotPermitted);
     }
     process.signal(proc, Signal::STOP).map(|_| ()).map_err(refusal)
+}
+
+/// Whether a process is a command that stops itself when its child is stopped.
+pub(crate) fn stops_itself(proc: &Proc, pid: i32) -> bool {
+    proc.name(pid).is_ok_and(|name| STOP_THEMSELVES.contains(&name.as_str()))
 }
 
 /// Whether a process is stopped by a signal, or about to be; not if it has ended.

@@ -6,12 +6,11 @@ use cosched_core::{Happening, Nanos, ProgramId, Refusal};
 
 use super::Linux;
 use super::program::Live;
+use crate::control::freezer::stops_itself;
 use crate::observe::dependencies;
 
 /// The most processes that are looked at before a freeze.
 const MOST_PROCESSES: usize = 32;
-/// Commands that stop themselves when their child is stopped; nothing continues them.
-const STOP_THEMSELVES: [&str; 3] = ["runuser", "script", "su"];
 /// A program that could not be frozen again and again for so long, since it catches SIGCONT, is
 /// left running for good. Supervisors such as `mpirun` catch it before they have started others.
 const LONG: Nanos = Nanos::from_secs(2);
@@ -39,10 +38,8 @@ impl Linux {
         let (stats, proc) = (live.tree.stats(&self.proc), &self.proc);
         let parents: BTreeSet<i32> = stats.iter().map(|stat| stat.ppid).collect();
         let sees_stops = |pid| {
-            let stops_itself =
-                || proc.name(pid).is_ok_and(|name| STOP_THEMSELVES.contains(&name.as_str()));
             let waits = || parents.contains(&pid) && dependencies::waits_for_stops(proc, pid);
-            live.freezer.needs_processes() && (stops_itself() || waits())
+            live.freezer.needs_processes() && (stops_itself(proc, pid) || waits())
         };
         let why = stats.iter().take(MOST_PROCESSES).find_map(|stat| match stat.pid {
             pid if dependencies::waits_for_events(proc, pid) => Some(Refusal::WaitsForEvents),

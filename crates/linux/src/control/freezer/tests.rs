@@ -270,6 +270,27 @@ fn a_process_that_could_not_be_continued_is_tried_again() {
     eventually_stopped(main, false);
 }
 
+/// As `script`, started after the machine has looked for it.
+#[test]
+fn a_command_that_stops_itself_is_continued_again() {
+    let mut stage = Stage::new();
+    let (main, child) = (stage.start(), stage.start());
+    stage.gives_birth(main, child);
+    fs::write(stage.proc.folder(main).join("comm"), "script\n").unwrap();
+    let (mut freezer, tree) = (by_signals(), stage.tree(main));
+    freezer.freeze(&tree, &stage.proc).unwrap();
+    [main, child].iter().for_each(|pid| stage.says(*pid, *pid, 'T'));
+    assert_eq!(freezer.is_frozen(&tree, &stage.proc), Err(Refusal::WaitsForStops));
+    eventually_stopped(main, false);
+    stage.says(child, child, 'S');
+    for is_others in [false, true] {
+        tree.main.unwrap().signal(&stage.proc, Signal::STOP).unwrap();
+        eventually_stopped(main, true);
+        freezer.thaw_rest(&stage.proc).unwrap();
+        eventually_stopped(main, is_others);
+    }
+}
+
 #[test]
 fn a_freeze_of_many_threads_keeps_few_files_open() {
     let mut stage = Stage::new();
