@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::waits::mean_latency;
+use crate::waits::mean;
 
 /// Sums over all threads of a program, and over all of its runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -44,6 +44,10 @@ pub struct BarrierTimes {
     pub latency_seconds: f64,
     /// The longest latency of a round.
     pub longest_latency_seconds: f64,
+    /// From a round's first arrival to each thread's own, T_cpt (eq. 4; eq. 6 where threads
+    /// donate), summed over threads and rounds, seconds. `None`: in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completion_seconds: Option<f64>,
 }
 
 impl BarrierStats {
@@ -59,7 +63,13 @@ impl BarrierStats {
 
     /// The mean latency of a barrier, seconds; `None`: there was none, or it was not timed.
     pub fn mean_latency_seconds(&self) -> Option<f64> {
-        mean_latency(self.barriers, self.times?.latency_seconds)
+        mean(self.barriers, self.times?.latency_seconds)
+    }
+
+    /// How long after the first thread of a round a thread arrived, on average, seconds; `None`:
+    /// there was no barrier, or that was not counted.
+    pub fn mean_completion_seconds(&self) -> Option<f64> {
+        mean(self.barriers.saturating_add(self.waits()), self.times?.completion_seconds?)
     }
 
     /// The share of `some` in all waits; 0 without waits.
@@ -83,6 +93,16 @@ mod tests {
         let [earlier, none] =
             [BarrierStats { times: None, ..stats }, BarrierStats { barriers: 0, ..stats }];
         assert_eq!((earlier.mean_latency_seconds(), none.mean_latency_seconds()), (None, None));
+    }
+
+    #[test]
+    fn the_mean_completion_is_that_of_all_arrivals() {
+        let times = BarrierTimes { completion_seconds: Some(0.5), ..BarrierTimes::default() };
+        let stats =
+            BarrierStats { barriers: 4, slept: 6, times: Some(times), ..BarrierStats::default() };
+        assert_eq!(stats.mean_completion_seconds(), Some(0.05));
+        let earlier = BarrierStats { times: Some(BarrierTimes::default()), ..stats };
+        assert_eq!(earlier.mean_completion_seconds(), None);
     }
 
     #[test]

@@ -26,6 +26,10 @@ pub struct Waits {
     pub latency_seconds: f64,
     /// The longest latency of a barrier.
     pub longest_latency_seconds: f64,
+    /// From a barrier's first arrival to each thread's own, T_cpt (eq. 4; eq. 6 with donation),
+    /// summed over threads and barriers, seconds.
+    #[serde(default)]
+    pub completion_seconds: f64,
     /// How often a waiting thread gave its CPU to a sibling that was late.
     pub donations: u64,
 }
@@ -33,13 +37,13 @@ pub struct Waits {
 impl Waits {
     /// The mean latency of a barrier, seconds; `None` without barriers.
     pub fn mean_latency_seconds(&self) -> Option<f64> {
-        mean_latency(self.barriers, self.latency_seconds)
+        mean(self.barriers, self.latency_seconds)
     }
 }
 
-/// The mean latency of so many barriers, in the unit of its sum; `None` without barriers.
-pub(crate) fn mean_latency(barriers: u64, sum: f64) -> Option<f64> {
-    (barriers > 0).then(|| sum / barriers as f64)
+/// The mean of so many, in the unit of their sum; `None` without any.
+pub(crate) fn mean(count: u64, sum: f64) -> Option<f64> {
+    (count > 0).then(|| sum / count as f64)
 }
 
 /// The sum of two runs.
@@ -56,6 +60,7 @@ impl Add for Waits {
             longest_latency_seconds: self
                 .longest_latency_seconds
                 .max(other.longest_latency_seconds),
+            completion_seconds: self.completion_seconds + other.completion_seconds,
             donations: self.donations + other.donations,
         }
     }

@@ -18,9 +18,13 @@
 //! second line: nanoseconds
 //!   that it spun, T_WS
 //!   of latency, T'_BL, of the rounds at which it arrived first; and of the longest
+//!   from a round's first arrival to each thread's own, T_cpt: its part of that sum
 //! ```
 //!
-//! T_WS and T'_BL are those of the paper on Tidon, section 2.3, equations 2 and 5.
+//! T_WS, T'_BL and T_cpt are those of the paper on Tidon, section 2.3, equations 2, 5, and 4 (6
+//! where threads donate). No thread knows when another one arrived. But a thread arrives as much
+//! before the end of its round as it waits. The first thread therefore adds the latency for each
+//! thread of the round, and each thread takes off its own wait. A single part may be negative.
 
 use core::ops::Add;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -54,6 +58,7 @@ pub struct BarrierTally {
     spun: AtomicU64,
     latency: AtomicU64,
     longest: AtomicU64,
+    completion: AtomicU64,
 }
 
 impl BarrierTally {
@@ -72,16 +77,18 @@ impl BarrierTally {
         self.knew.fetch_add(knew.into(), Ordering::Relaxed);
     }
 
-    /// Adds how long the thread has spun.
-    pub fn spun(&self, nanoseconds: u64) {
+    /// Adds how long the thread has spun in a wait of such a length.
+    pub fn spun(&self, nanoseconds: u64, of: u64) {
         self.spun.fetch_add(nanoseconds, Ordering::Relaxed);
+        self.completion.fetch_sub(of, Ordering::Relaxed);
     }
 
-    /// Adds the latency of a round at which the thread arrived first. `longest` is how long it was
-    /// at least: the latency of a round may stand for several.
-    pub fn completed(&self, latency: u64, longest: u64) {
+    /// Adds the latency of a round of so many threads, at which the thread arrived first. `longest`
+    /// is how long it was at least: the latency of a round may stand for several.
+    pub fn completed(&self, latency: u64, longest: u64, threads: u64) {
         self.latency.fetch_add(latency, Ordering::Relaxed);
         self.longest.fetch_max(longest, Ordering::Relaxed);
+        self.completion.fetch_add(threads.wrapping_mul(latency), Ordering::Relaxed);
     }
 
     /// Counts a barrier of the thread's runtime, for which there are no other counts.
@@ -95,8 +102,8 @@ impl BarrierTally {
         let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
         let [barriers, spun_briefly, spun, yielded, slept] = self.passages.each_ref().map(read);
         let [knew, nanoseconds, seen] = [&self.knew, &self.nanoseconds, &self.seen].map(read);
-        let [spun_nanoseconds, latency, longest] =
-            [&self.spun, &self.latency, &self.longest].map(read);
+        let [spun_nanoseconds, latency, longest, completion] =
+            [&self.spun, &self.latency, &self.longest, &self.completion].map(read);
         BarrierCounts {
             barriers,
             spun_briefly,
@@ -108,6 +115,7 @@ impl BarrierTally {
             spun_nanoseconds,
             latency,
             longest,
+            completion: completion.cast_signed(),
             seen,
         }
     }
@@ -136,6 +144,8 @@ pub struct BarrierCounts {
     pub latency: u64,
     /// The longest of these latencies, ns.
     pub longest: u64,
+    /// From the first arrival of a round to each thread's own, summed over threads and rounds, ns.
+    pub completion: i64,
     /// Barriers of a runtime's own that were passed, where it reports them.
     pub seen: u64,
 }
@@ -157,6 +167,7 @@ impl Add for BarrierCounts {
             spun_nanoseconds: sum(self.spun_nanoseconds, other.spun_nanoseconds),
             latency: sum(self.latency, other.latency),
             longest: self.longest.max(other.longest),
+            completion: self.completion.wrapping_add(other.completion),
             seen: sum(self.seen, other.seen),
         }
     }
@@ -194,20 +205,33 @@ mod tests {
     #[test]
     fn latencies_are_summed_and_the_longest_is_kept() {
         let tally = BarrierTally::default();
-        tally.completed(40, 40);
-        tally.completed(10, 10);
-        tally.spun(7);
-        let times = |spun_nanoseconds, latency, longest| BarrierCounts {
+        tally.completed(40, 40, 3);
+        tally.completed(10, 10, 2);
+        tally.spun(7, 50);
+        let times = |spun_nanoseconds, latency, longest, completion| BarrierCounts {
             spun_nanoseconds,
             latency,
             longest,
+            completion,
             ..BarrierCounts::default()
         };
-        assert_eq!(tally.read(), times(7, 50, 40));
+        assert_eq!(tally.read(), times(7, 50, 40, 90));
         let other = BarrierTally::default();
-        other.completed(60, 20);
-        other.spun(5);
-        assert_eq!(tally.read() + other.read(), times(12, 110, 40));
+        other.completed(60, 20, 2);
+        other.spun(5, 60);
+        assert_eq!(tally.read() + other.read(), times(12, 110, 40, 150));
+    }
+
+    /// Threads arrive 0, 10 and 30 ns after the first one.
+    #[test]
+    fn completion_is_the_time_to_each_threads_arrival() {
+        let tallies = [(); 3].map(|()| BarrierTally::default());
+        tallies[0].completed(30, 30, 3);
+        tallies[0].spun(0, 30);
+        tallies[1].spun(0, 20);
+        assert_eq!(tallies[1].read().completion, -20, "its part");
+        let all = tallies.iter().map(BarrierTally::read);
+        assert_eq!(all.reduce(Add::add).unwrap().completion, 10 + 30);
     }
 
     /// What every wait writes is on the first of them.

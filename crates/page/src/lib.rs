@@ -50,7 +50,7 @@ pub const BARRIER_MODE: &str = "COSCHED_BARRIER_MODE";
 /// The size of the shared memory, bytes.
 pub const SIZE: usize = 8192;
 /// The version of everything here; different versions do not work together.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 /// How often cosched renews the heartbeat, milliseconds.
 pub const BEAT: u64 = 1000;
 /// How old a heartbeat may be before cosched counts as gone, milliseconds.

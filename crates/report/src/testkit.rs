@@ -173,7 +173,8 @@ pub(crate) fn shuffling() -> RunResult {
 /// What threads spun, and how long barriers took.
 pub(crate) fn barrier_times() -> BarrierTimes {
     let (spun_seconds, latency_seconds, longest_latency_seconds) = (0.02, 0.04, 0.003);
-    BarrierTimes { spun_seconds, latency_seconds, longest_latency_seconds }
+    let completion_seconds = Some(0.1);
+    BarrierTimes { spun_seconds, latency_seconds, longest_latency_seconds, completion_seconds }
 }
 
 /// The run of [`linux`], where the threads of program `a` waited at barriers of cosched.

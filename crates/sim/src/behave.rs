@@ -157,19 +157,21 @@ impl SimulatedWorld {
         if barrier.waiters.is_empty() {
             barrier.began = now;
         }
+        let took = now - barrier.began;
         if barrier.waiters.len() + 1 < usize::from(threads) {
             barrier.waiters.push(tid);
             let round = barrier.round;
+            self.programs[program].delays.count_arrival(took);
             return self.wait_for_siblings(tid, program, round);
         }
         barrier.round += 1;
-        let took = now - barrier.began;
         let mut waiters = std::mem::take(&mut barrier.waiters);
         for waiter in waiters.drain(..) {
             self.signal(tid, waiter);
         }
         let program = &mut self.programs[program];
         program.sync.barrier(gate).waiters = waiters;
+        program.delays.count_arrival(took);
         program.delays.count_barrier(took);
         self.go_on(tid)
     }

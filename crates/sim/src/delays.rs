@@ -26,6 +26,8 @@ pub(crate) struct Delays {
     barriers: u64,
     latency: u64,
     longest: u64,
+    /// From the first arrival to each other one.
+    completion: u64,
     /// The share of one thread of the machine when this program arrived.
     from: Option<f64>,
     /// The sum of the shares of its threads that have ended.
@@ -33,6 +35,11 @@ pub(crate) struct Delays {
 }
 
 impl Delays {
+    /// A thread has arrived at a barrier, this long after the first one.
+    pub(crate) fn count_arrival(&mut self, after: u64) {
+        self.completion += after;
+    }
+
     /// A barrier has opened, this long after the arrival of the first thread.
     pub(crate) fn count_barrier(&mut self, took: u64) {
         self.barriers += 1;
@@ -85,6 +92,7 @@ impl SimulatedWorld {
             barriers: delays.barriers,
             latency_seconds: seconds(delays.latency as f64),
             longest_latency_seconds: seconds(delays.longest as f64),
+            completion_seconds: seconds(delays.completion as f64),
             donations: program.tally.donated,
         })
     }

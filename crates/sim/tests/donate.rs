@@ -227,6 +227,11 @@ fn a_barrier_takes_as_long_as_its_latest_thread() {
     let donating = completion(0.5e-6, 10e-6, 1e-3, 0.0);
     near(latency(AtBarrier::Donate), donating);
     assert!(donating < spinning);
+    // The second of three computes after the first has donated to it, and the third after both.
+    let three = Model { threads: 3, ..pair(AtBarrier::Donate, 1000) };
+    let waits_of_three = waits(&played(hardware(), cfs(), vec![(0, three)], 1));
+    near(waits_of_three.completion_seconds, donating + 2.0 * donating);
+    near(waits_of_three.latency_seconds, 2.0 * donating);
     // Equation 4, second line: on a CPU of its own A1 is late by its longer computation, and
     // nothing is donated.
     let uneven = Model { imbalance: 0.5, ..pair(AtBarrier::Donate, 1000) };

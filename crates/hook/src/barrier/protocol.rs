@@ -210,7 +210,7 @@ impl Barrier {
         let round = first.wrapping_add(number / count);
         self.enter(thread, round);
         let place = number % count;
-        let mut wait = Wait::new(place == 0, came);
+        let mut wait = Wait::new((place == 0).then_some(count), came);
         let passed = if place == count.get() - 1 {
             self.end(round, wait_mode, &mut wait, by)
         } else {

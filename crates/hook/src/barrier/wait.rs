@@ -14,6 +14,8 @@
 //! They are therefore timed in one of [`SAMPLED`] rounds, and count as often. The number is a
 //! prime: a program that repeats a fixed number of barriers has each of them timed as often.
 
+use core::num::NonZeroU64;
+
 use cosched_page::Passage;
 
 /// First checks are timed in one of so many rounds.
@@ -27,8 +29,8 @@ pub(crate) const PREEMPTED_NS: u64 = 50_000;
 /// What a thread did until it could pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wait {
-    /// Whether its thread was the first of the round to arrive.
-    pub(crate) is_first: bool,
+    /// How many threads the round has, if its thread was the first of them to arrive.
+    pub(crate) first_of: Option<NonZeroU64>,
     /// A time before it arrived, where the kernel is told of its arrival, ns.
     pub(crate) came: u64,
     /// When it arrived, if its first checks are timed, ns.
@@ -52,8 +54,8 @@ pub(crate) struct Wait {
 impl Wait {
     /// A thread arrives, as the first of its round or not.
     #[inline]
-    pub(crate) fn new(is_first: bool, came: u64) -> Wait {
-        Wait { is_first, came, ..Wait::default() }
+    pub(crate) fn new(first_of: Option<NonZeroU64>, came: u64) -> Wait {
+        Wait { first_of, came, ..Wait::default() }
     }
 
     /// Whether the first checks of this round are timed.

@@ -66,6 +66,7 @@ impl StatsOfRun {
                 spun_seconds: seconds(all.spun_nanoseconds),
                 latency_seconds: seconds(all.latency),
                 longest_latency_seconds: seconds(all.longest),
+                completion_seconds: Some(seconds(u64::try_from(all.completion).unwrap_or(0))),
             }),
         })
     }
@@ -112,6 +113,7 @@ mod tests {
             latency,
             longest,
             spun_nanoseconds,
+            completion: -2_000_000,
             ..Counted::default()
         };
         stats.tell(0, run(3_000_000, 2_000_000, 500_000), Reported::default());
@@ -122,6 +124,7 @@ mod tests {
             spun_seconds: 0.000_75,
             latency_seconds: 0.004,
             longest_latency_seconds: 0.002,
+            completion_seconds: Some(0.0),
         };
         assert_eq!((found.times, found.mean_latency_seconds()), (Some(times), Some(0.001)));
     }

@@ -102,11 +102,18 @@ fn waits(stats: &BarrierStats, ran: f64) -> String {
 fn times(stats: &BarrierStats) -> Option<String> {
     let (times, mean) = (stats.times?, stats.mean_latency_seconds()?);
     (times.longest_latency_seconds >= TELLING).then(|| {
+        let arrives = stats.mean_completion_seconds().map(|after| {
+            format!(
+                " A thread arrived {} after the first one on average.",
+                words::span(nanos(after))
+            )
+        });
         format!(
-            " Until its first thread went on, a barrier took {} on average, and {} at most. \
+            " Until its first thread went on, a barrier took {} on average, and {} at most.{} \
              Waiting threads spun for {} of CPU time.",
             words::span(nanos(mean)),
             words::span(nanos(times.longest_latency_seconds)),
+            arrives.unwrap_or_default(),
             words::span(nanos(times.spun_seconds)),
         )
     })

@@ -293,6 +293,7 @@ fn to_the_microsecond(waits: Waits) -> Waits {
         lag_seconds: to_microseconds(waits.lag_seconds),
         latency_seconds: to_microseconds(waits.latency_seconds),
         longest_latency_seconds: to_microseconds(waits.longest_latency_seconds),
+        completion_seconds: to_microseconds(waits.completion_seconds),
         ..waits
     }
 }

@@ -149,12 +149,14 @@ fn waiting_costs_are_summed_over_runs_where_known() {
         useful_seconds: 1.000_000_2,
         barriers: 3,
         longest_latency_seconds: 0.5,
+        completion_seconds: 0.125,
         ..Waits::default()
     });
     with_waits.programs[0].completions = vec![completion; 2].into();
     let expected = json!({
         "useful_seconds": 2.0, "spun_seconds": 0.0, "lag_seconds": 0.0, "barriers": 6,
-        "latency_seconds": 0.0, "longest_latency_seconds": 0.5, "donations": 0
+        "latency_seconds": 0.0, "longest_latency_seconds": 0.5,
+        "completion_seconds": 0.25, "donations": 0
     });
     assert_eq!(written(&with_waits)["programs"][0]["usage"]["waits"], expected);
     assert_eq!(written(&outcome())["programs"][0]["usage"].get("waits"), None);
