@@ -1,6 +1,7 @@
 """Calls `cosched sim`, and keeps what came of it."""
 
 import copy
+import functools
 import hashlib
 import inspect
 import json
@@ -47,18 +48,12 @@ class Cosched:
         found.moves, found.moved = moves, set()
         return found
 
-    def params(self):
-        """The constants of policies by their names: value, lowest and highest."""
-        command = [self.executable, "sim", "params"]
-        printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        lines = re.findall(r"^(\S+)=(\S+) \((\S+) to (\S+);", printed, re.MULTILINE)
-        return {name: tuple(map(number, values)) for name, *values in lines}
-
     def call(self, arguments, programs, machine, watched=None):
         """What `cosched sim ARGUMENTS` prints for these programs on this machine. With a function `watched`, what that
         makes of it and of the rows that --watch writes: they are many, and only that is kept."""
         if self.moves:
-            arguments, programs, machine, names = moved(self.moves, arguments, programs, machine, self.params)
+            arguments, programs, machine, names = moved(
+                self.moves, arguments, programs, machine, lambda: params(self.executable))
             self.moved |= names
         text = "".join("[[program]]\n" + table(program) for program in programs)
         # Where another figure is looked at, what was kept lacks it.
@@ -89,6 +84,14 @@ class Cosched:
     def watched(self, arguments, programs, machine, reduced):
         """What `reduced` makes of a result and of what was watched."""
         return json.loads(self.call([*arguments, "--json"], programs, machine, watched=reduced))
+
+
+@functools.cache
+def params(executable):
+    """The constants of policies by their names: value, lowest and highest."""
+    printed = subprocess.run([executable, "sim", "params"], capture_output=True, text=True, check=True).stdout
+    lines = re.findall(r"^(\S+)=(\S+) \((\S+) to (\S+);", printed, re.MULTILINE)
+    return {name: tuple(map(number, values)) for name, *values in lines}
 
 
 def number(text):
