@@ -117,6 +117,9 @@ pub enum Refusal {
     WaitsForEvents,
     /// The program waits for processes that stop or continue, and pauses by signals stop its own.
     WaitsForStops,
+    /// A process of the program stops itself when its child is stopped, and pauses by signals stop
+    /// that one.
+    StopsItself,
     /// A process that computes catches SIGCONT, and would see pauses by signals.
     CatchesContinue,
     /// A process of the program has moved to a cgroup of others.

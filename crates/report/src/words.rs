@@ -109,6 +109,7 @@ pub fn cause(why: Refusal) -> &'static str {
         Refusal::HoldsTerminal => "because it holds a terminal",
         Refusal::WaitsForEvents => "because a pause would end a call early in which it waits",
         Refusal::WaitsForStops => "because it would see that its processes stop",
+        Refusal::StopsItself => "because it would stop itself when its processes stop",
         Refusal::CatchesContinue => "because it would see that it is continued (SIGCONT)",
         Refusal::LeftCgroup => "because a process of it has moved to another cgroup",
         Refusal::UserSaysNo => "because it must not be paused",

@@ -19,13 +19,13 @@
 //! It is left out while it waits and has children that are stopped. Otherwise the program is not
 //! frozen, unless the user has said that it may be.
 //!
-//! `script` and its like stop themselves as soon as they hear that a child was stopped, and no
-//! process continues them. The machine looks for them before a freeze. One that was started since
-//! is found when all have stopped. The program is then continued, and so is this process again,
-//! once it has stopped itself.
+//! `script` and its like stop themselves once they hear that a child was stopped, and no process
+//! continues them. They hear of it late, when they get a CPU. No child of theirs is therefore
+//! stopped: the program is not frozen. They become what they are before they have a child, so that
+//! a look at the parent of each process, right before it is stopped, is never too early.
 
 use std::cmp::Reverse;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use cosched_core::Refusal;
 use rustix::io::Errno;
@@ -45,11 +45,8 @@ const MOST_LOOKS: usize = 64;
 /// takes a file that cosched could need for something else.
 const MOST_READERS: usize = 8;
 
-/// Commands that stop themselves when their child is stopped; nothing continues them.
+/// Commands that stop themselves when their child is stopped.
 const STOP_THEMSELVES: [&str; 3] = ["runuser", "script", "su"];
-/// In how many checks, about a second apart, such a command is continued after a pause: it may
-/// hear of the stop only when it gets a CPU.
-const SELF_STOP_CHECKS: u8 = 3;
 
 #[derive(Debug)]
 pub(crate) enum Freezer {
@@ -116,15 +113,12 @@ impl Freezer {
         }
     }
 
-    /// Continues what an earlier thaw could not continue, and what has stopped itself since because
-    /// of the freeze. Only for a program that is not to be frozen.
+    /// Continues what an earlier thaw could not continue, if any. Only for a program that is not to
+    /// be frozen.
     pub(crate) fn thaw_rest(&mut self, proc: &Proc) -> Result<(), Refusal> {
         match self {
             Freezer::Cgroup(_) => Ok(()),
-            Freezer::Signals(stopper) => {
-                stopper.continue_again(proc);
-                stopper.thaw(proc)
-            }
+            Freezer::Signals(stopper) => stopper.thaw(proc),
         }
     }
 
@@ -161,9 +155,6 @@ pub(crate) struct Stopper {
     found: Option<Vec<Process>>,
     /// Whether processes are stopped that see it.
     stops_all: bool,
-    /// Commands that may stop themselves after a freeze, and in how many checks they are still to
-    /// be continued.
-    may_stop_themselves: Vec<(Process, u8)>,
 }
 
 #[derive(Debug)]
@@ -289,6 +280,7 @@ impl Stopper {
     /// any, or may be any.
     fn stop(&mut self, members: Vec<Process>, proc: &Proc) -> Result<bool, Refusal> {
         let (mut any, mut left_out) = (false, Vec::new());
+        let mut parents: HashMap<i32, bool> = HashMap::new();
         for process in members {
             if self.knows(process) {
                 continue;
@@ -312,6 +304,10 @@ impl Stopper {
                     left_out.push((process.pid, stat.ppid));
                 }
                 _ => {
+                    let parent = parents.entry(stat.ppid);
+                    if *parent.or_insert_with(|| stops_itself(stat.ppid, proc)) {
+                        return Err(Refusal::StopsItself);
+                    }
                     any = true;
                     // Not noted if it got no signal: it needs none to continue.
                     send_stop(process, proc)?;
@@ -340,39 +336,11 @@ impl Stopper {
             return Ok(false);
         }
         let (members, lack) = tree.read_members(proc);
-        let mut stopped = self.stop(members, proc);
-        // None of them can start another command now.
-        let is_harmless = self.stops_all || self.those_that_stop_themselves(proc).next().is_none();
-        if stopped == Ok(false) && !is_harmless {
-            stopped = Err(Refusal::WaitsForStops);
-        }
+        let stopped = self.stop(members, proc);
         Ok(!self.all_or_none(stopped, proc)? && lack.is_none())
     }
 
-    /// The stopped processes that stop themselves once they are continued, since a child was
-    /// stopped.
-    fn those_that_stop_themselves(&self, proc: &Proc) -> impl Iterator<Item = Process> {
-        let parents: HashSet<i32> = self.stopped.iter().map(|one| one.parent).collect();
-        let processes = self.stopped.iter().map(|one| one.process);
-        let parents = processes.filter(move |process| parents.contains(&process.pid));
-        parents.filter(|process| stops_itself(proc, process.pid))
-    }
-
-    /// Continues the commands that have stopped themselves after a freeze.
-    fn continue_again(&mut self, proc: &Proc) {
-        self.may_stop_themselves.retain_mut(|(process, checks)| {
-            *checks -= 1;
-            let has_stopped = is_stopped(*process, proc).unwrap_or(false);
-            let is_continued = has_stopped && process.signal(proc, Signal::CONT).is_ok();
-            !is_continued && *checks > 0
-        });
-    }
-
     fn thaw(&mut self, proc: &Proc) -> Result<(), Refusal> {
-        let stop_themselves: Vec<Process> = self.those_that_stop_themselves(proc).collect();
-        self.may_stop_themselves.retain(|(process, _)| !stop_themselves.contains(process));
-        let checked = stop_themselves.into_iter().map(|process| (process, SELF_STOP_CHECKS));
-        self.may_stop_themselves.extend(checked);
         let mut refused = None;
         // Children first: a parent may stop its child as soon as it continues itself, and a later
         // SIGCONT would undo that.
@@ -399,9 +367,16 @@ fn send_stop(process: Process, proc: &Proc) -> Result<(), Refusal> {
     process.signal(proc, Signal::STOP).map(|_| ()).map_err(refusal)
 }
 
-/// Whether a process is a command that stops itself when its child is stopped.
-pub(crate) fn stops_itself(proc: &Proc, pid: i32) -> bool {
-    proc.name(pid).is_ok_and(|name| STOP_THEMSELVES.contains(&name.as_str()))
+/// Whether a process stops itself when its child is stopped. Those that run a command on a terminal
+/// of their own, as `script` does under any name, hear of it by a descriptor, and therefore block
+/// SIGCHLD.
+pub(crate) fn stops_itself(pid: i32, proc: &Proc) -> bool {
+    let is_named = || proc.name(pid).is_ok_and(|name| STOP_THEMSELVES.contains(&name.as_str()));
+    let has_terminals = || {
+        let fds = proc.fds(pid).unwrap_or_default();
+        fds.iter().any(|fd| matches!(fd.target.as_str(), "/dev/ptmx" | "/dev/pts/ptmx"))
+    };
+    is_named() || proc.blocks_child_signals(pid) && has_terminals()
 }
 
 /// Whether a process is stopped by a signal, or about to be; not if it has ended.

@@ -290,6 +290,12 @@ impl Proc {
         status.is_ok_and(|status| mask(&status, "SigCgt") & CONT != 0)
     }
 
+    /// Whether a process blocks SIGCHLD.
+    pub(crate) fn blocks_child_signals(&self, pid: i32) -> bool {
+        let status = files::read(&self.folder(pid).join("status"));
+        status.is_ok_and(|status| mask(&status, "SigBlk") & CHLD != 0)
+    }
+
     /// How often the kernel has run a thread; `None`: the thread has ended, or the kernel keeps no
     /// such account.
     pub(crate) fn runs(&self, tid: i32) -> Option<RunCount> {
@@ -424,6 +430,8 @@ impl Proc {
 
 /// SIGKILL in a mask of signals.
 const KILL: u64 = 1 << 8;
+/// SIGCHLD in a mask of signals.
+const CHLD: u64 = 1 << 16;
 /// SIGSTOP in a mask of signals.
 const STOP: u64 = 1 << 18;
 /// SIGCONT in a mask of signals.

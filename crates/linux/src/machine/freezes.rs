@@ -5,7 +5,7 @@
 //! use. The first check therefore comes after a little less time than the program needed to stop
 //! the last time. Later checks become rarer the longer it takes.
 
-use cosched_core::{Aspect, Event, Happening, Nanos, ProgramId, Refusal};
+use cosched_core::{Event, Happening, Nanos, ProgramId};
 
 use super::orphans::note_strays;
 use super::program::{ExecutionState, Live, Parent};
@@ -28,7 +28,7 @@ impl Linux {
             return Ok(());
         }
         self.adopt()?;
-        let (mut orphaned, mut forbidden) = (Vec::new(), Vec::new());
+        let (mut orphaned, mut refused) = (Vec::new(), Vec::new());
         for id in &self.freezing {
             let Some(live) = self.live.get_mut(id) else { continue };
             let ExecutionState::Freezing { since, look_at } = live.state else { continue };
@@ -59,17 +59,15 @@ impl Linux {
                 }
                 Err(why) => {
                     live.state = ExecutionState::Running;
-                    live.could_not_freeze(why, now);
-                    if why == Refusal::WaitsForStops {
-                        forbidden.push(live.id);
-                    }
-                    Happening::Refused(live.id, Aspect::Frozen, why)
+                    live.was_not_frozen(why, now);
+                    refused.push((live.id, why));
+                    continue;
                 }
             };
             self.queue.push(Event { at: self.clock.now(), what });
         }
-        for id in forbidden {
-            self.forbid_freezing(id, Refusal::WaitsForStops);
+        for (id, why) in refused {
+            self.could_not_freeze(id, why);
         }
         // A process may have become an orphan during the walk, and so have been missed.
         if !orphaned.is_empty() && !self.adopt()? {

@@ -169,8 +169,8 @@ impl Linux {
                 self.freezing.push(live.id);
             }
             Err(why) => {
-                live.could_not_freeze(why, self.clock.now());
-                self.tell(Happening::Refused(live.id, Aspect::Frozen, why));
+                live.was_not_frozen(why, self.clock.now());
+                self.could_not_freeze(live.id, why);
             }
         }
         // Further ones may have been stopped meanwhile.

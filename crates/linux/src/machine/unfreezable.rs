@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cosched_core::{Happening, Nanos, ProgramId, Refusal};
+use cosched_core::{Aspect, Happening, Nanos, ProgramId, Refusal};
 
 use super::Linux;
 use super::program::Live;
@@ -37,13 +37,13 @@ impl Linux {
         }
         let (stats, proc) = (live.tree.stats(&self.proc), &self.proc);
         let parents: BTreeSet<i32> = stats.iter().map(|stat| stat.ppid).collect();
-        let sees_stops = |pid| {
-            let waits = || parents.contains(&pid) && dependencies::waits_for_stops(proc, pid);
-            live.freezer.needs_processes() && (stops_itself(proc, pid) || waits())
-        };
+        let is_told = |pid| live.freezer.needs_processes() && parents.contains(&pid);
         let why = stats.iter().take(MOST_PROCESSES).find_map(|stat| match stat.pid {
             pid if dependencies::waits_for_events(proc, pid) => Some(Refusal::WaitsForEvents),
-            pid if sees_stops(pid) => Some(Refusal::WaitsForStops),
+            pid if is_told(pid) && stops_itself(pid, proc) => Some(Refusal::StopsItself),
+            pid if is_told(pid) && dependencies::waits_for_stops(proc, pid) => {
+                Some(Refusal::WaitsForStops)
+            }
             _ => None,
         })?;
         self.forbid_freezing(live.id, why);
@@ -51,8 +51,18 @@ impl Linux {
     }
 }
 
+impl Linux {
+    /// A program was not frozen for this reason, as its freezer has found.
+    pub(super) fn could_not_freeze(&mut self, id: ProgramId, why: Refusal) {
+        if why == Refusal::StopsItself {
+            self.forbid_freezing(id, why);
+        }
+        self.tell(Happening::Refused(id, Aspect::Frozen, why));
+    }
+}
+
 impl Live {
-    pub(super) fn could_not_freeze(&mut self, why: Refusal, now: Nanos) {
+    pub(super) fn was_not_frozen(&mut self, why: Refusal, now: Nanos) {
         if why == Refusal::CatchesContinue {
             let before = self.not_frozen.filter(|(_, last)| now.since(*last) < LONG * 5);
             self.not_frozen = Some((before.map_or(now, |(first, _)| first), now));
@@ -72,6 +82,10 @@ fn held(why: Refusal) -> &'static str {
         Refusal::WaitsForStops => {
             "waits for processes that stop or continue (WUNTRACED, WCONTINUED), and pauses by \
              signals stop its own (freezable = true overrides this)"
+        }
+        Refusal::StopsItself => {
+            "has a process that stops itself when its child is stopped by a signal (as `script` \
+             and `su` do), and nothing would continue it"
         }
         Refusal::CatchesContinue => {
             "catches SIGCONT, which pauses by signals send (freezable = true overrides this)"

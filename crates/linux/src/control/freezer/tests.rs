@@ -270,24 +270,28 @@ fn a_process_that_could_not_be_continued_is_tried_again() {
     eventually_stopped(main, false);
 }
 
-/// As `script`, started after the machine has looked for it.
+/// As `script` does, by its name or with a terminal of its own and under any name. Its parent was
+/// stopped before the child is looked at, and is continued.
 #[test]
-fn a_command_that_stops_itself_is_continued_again() {
-    let mut stage = Stage::new();
-    let (main, child) = (stage.start(), stage.start());
-    stage.gives_birth(main, child);
-    fs::write(stage.proc.folder(main).join("comm"), "script\n").unwrap();
-    let (mut freezer, tree) = (by_signals(), stage.tree(main));
-    freezer.freeze(&tree, &stage.proc).unwrap();
-    [main, child].iter().for_each(|pid| stage.says(*pid, *pid, 'T'));
-    assert_eq!(freezer.is_frozen(&tree, &stage.proc), Err(Refusal::WaitsForStops));
-    eventually_stopped(main, false);
-    stage.says(child, child, 'S');
-    for is_others in [false, true] {
-        tree.main.unwrap().signal(&stage.proc, Signal::STOP).unwrap();
-        eventually_stopped(main, true);
-        freezer.thaw_rest(&stage.proc).unwrap();
-        eventually_stopped(main, is_others);
+fn no_child_of_a_process_that_stops_itself_is_stopped() {
+    for (name, blocked, target, is_refused) in [
+        ("script", "0", "/dev/null", true),
+        ("renamed", "10000", "/dev/ptmx", true),
+        ("python3", "0", "/dev/ptmx", false),
+        ("cargo", "10000", "/dev/null", false),
+    ] {
+        let mut stage = Stage::new();
+        let (main, child) = (stage.start(), stage.start());
+        stage.gives_birth(main, child);
+        let folder = stage.proc.folder(main);
+        fs::write(folder.join("comm"), format!("{name}\n")).unwrap();
+        fs::write(folder.join("status"), format!("SigBlk:\t{blocked}\n")).unwrap();
+        fs::create_dir(folder.join("fd")).unwrap();
+        std::os::unix::fs::symlink(target, folder.join("fd/3")).unwrap();
+        let mut freezer = Freezer::of(None, true).unwrap();
+        let expected = if is_refused { Err(Refusal::StopsItself) } else { Ok(()) };
+        assert_eq!(freezer.freeze(&stage.tree(main), &stage.proc), expected, "{name}");
+        [main, child].iter().for_each(|pid| eventually_stopped(*pid, !is_refused));
     }
 }
 
