@@ -146,7 +146,7 @@ pub(crate) fn counts() -> bool {
 /// How many threads a region gets that requests `requested`.
 #[inline]
 pub(crate) fn region(requested: i32) -> i32 {
-    if requested <= 1 {
+    if requested < 1 {
         return requested;
     }
     let Some(page) = connected() else { return requested };
@@ -160,7 +160,8 @@ pub(crate) fn region(requested: i32) -> i32 {
         REACHED.store(now, Relaxed);
         MOST_SINCE.store(0, Relaxed);
     } else if threads > last {
-        send_request(page, threads, true);
+        // One that gets what it requests in any case does not wait for the answer.
+        send_request(page, threads, threads > 1);
     } else {
         let most = MOST_SINCE.fetch_max(threads, Relaxed).max(threads);
         if now.wrapping_sub(REACHED.load(Relaxed)) > FALLS {

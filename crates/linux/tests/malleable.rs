@@ -22,16 +22,21 @@ use support::alone;
 const PROGRAM: ProgramId = ProgramId::first(0);
 
 /// A program that requests, one after another, the thread counts in its arguments, and prints what
-/// it got.
+/// it got. At a negative number it sleeps for so many microseconds.
 const REQUESTS: &str = r#"
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 extern int cosched_region(int) __attribute__((weak));
 extern int cosched_cpus(void) __attribute__((weak));
 extern void cosched_progress(uint64_t) __attribute__((weak));
 int main(int argc, char **argv) {
     for (int i = 1; i < argc; i++) {
+        if (atoi(argv[i]) < 0) {
+            usleep(-atoi(argv[i]));
+            continue;
+        }
         printf("%d ", cosched_region ? cosched_region(atoi(argv[i])) : -1);
         if (cosched_progress) cosched_progress(10);
     }
@@ -142,6 +147,21 @@ fn without_a_limit_a_program_gets_what_it_requests() {
             (1..=most).contains(&requests.len()).then_some(())
         });
     }
+}
+
+/// A serial phase needs one CPU.
+#[test]
+fn a_lasting_request_for_one_thread_is_heard_and_waits_for_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compiled(folder.path()) else { return };
+    heard(|| {
+        let counts = ["4", "-50000", "1", "-50000"];
+        let mut machine = machine(folder.path(), program.clone(), &counts, true);
+        machine.submit(&[Step::Start(PROGRAM, Settings::default())]).unwrap();
+        let requests = obey(&mut machine, |_| Directive::Run(Settings::default()));
+        machine.close().unwrap();
+        (requests.last() == Some(&(1, false))).then_some(())
+    });
 }
 
 #[test]
