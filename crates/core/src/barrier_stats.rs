@@ -45,7 +45,8 @@ pub struct BarrierTimes {
     /// The longest latency of a round.
     pub longest_latency_seconds: f64,
     /// From a round's first arrival to each thread's own, T_cpt (eq. 4; eq. 6 where threads
-    /// donate), summed over threads and rounds, seconds. `None`: in older files.
+    /// donate), summed over threads and rounds, seconds; by the timed rounds. `None`: none was, or
+    /// it is an older file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completion_seconds: Option<f64>,
 }

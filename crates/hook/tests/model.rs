@@ -172,7 +172,7 @@ impl Waiting for World {
 
     fn note(&self, how: Passage, wait: Wait) {
         self.passed[how as usize].fetch_add(1, SeqCst);
-        self.firsts.fetch_add(wait.first_of.is_some().into(), SeqCst);
+        self.firsts.fetch_add(wait.is_first.into(), SeqCst);
     }
 }
 

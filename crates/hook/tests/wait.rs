@@ -6,14 +6,12 @@
 #[path = "../src/barrier/wait.rs"]
 mod wait;
 
-use std::num::NonZeroU64;
-
 use cosched_page::Passage;
 use wait::{PREEMPTED_NS, SAMPLED, Wait};
 
 /// The first arrival of a round. Its first checks are timed if the round is sampled.
 fn arrival(is_sampled: bool) -> Wait {
-    let mut wait = Wait::new(NonZeroU64::new(2), 0);
+    let mut wait = Wait::new(true, 0);
     if is_sampled {
         wait.arrives(1_000);
     }

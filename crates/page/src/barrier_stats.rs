@@ -18,13 +18,12 @@
 //! second line: nanoseconds
 //!   that it spun, T_WS
 //!   of latency, T'_BL, of the rounds at which it arrived first; and of the longest
-//!   from a round's first arrival to each thread's own, T_cpt: its part of that sum
+//!   from a round's first arrival to its own, T_cpt, of some rounds
+//! and of how many rounds that is
 //! ```
 //!
 //! T_WS, T'_BL and T_cpt are those of the paper on Tidon, section 2.3, equations 2, 5, and 4 (6
-//! where threads donate). No thread knows when another one arrived. But a thread arrives as much
-//! before the end of its round as it waits. The first thread therefore adds the latency for each
-//! thread of the round, and each thread takes off its own wait. A single part may be negative.
+//! where threads donate).
 
 use core::ops::Add;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -59,6 +58,7 @@ pub struct BarrierTally {
     latency: AtomicU64,
     longest: AtomicU64,
     completion: AtomicU64,
+    timed: AtomicU64,
 }
 
 impl BarrierTally {
@@ -77,18 +77,22 @@ impl BarrierTally {
         self.knew.fetch_add(knew.into(), Ordering::Relaxed);
     }
 
-    /// Adds how long the thread has spun in a wait of such a length.
-    pub fn spun(&self, nanoseconds: u64, of: u64) {
+    /// Adds how long the thread has spun.
+    pub fn spun(&self, nanoseconds: u64) {
         self.spun.fetch_add(nanoseconds, Ordering::Relaxed);
-        self.completion.fetch_sub(of, Ordering::Relaxed);
     }
 
-    /// Adds the latency of a round of so many threads, at which the thread arrived first. `longest`
-    /// is how long it was at least: the latency of a round may stand for several.
-    pub fn completed(&self, latency: u64, longest: u64, threads: u64) {
+    /// Adds the latency of a round at which the thread arrived first. `longest` is how long it was
+    /// at least: the latency of a round may stand for several.
+    pub fn completed(&self, latency: u64, longest: u64) {
         self.latency.fetch_add(latency, Ordering::Relaxed);
         self.longest.fetch_max(longest, Ordering::Relaxed);
-        self.completion.fetch_add(threads.wrapping_mul(latency), Ordering::Relaxed);
+    }
+
+    /// Adds how long after the first thread of a round the thread arrived.
+    pub fn arrived(&self, after_first: u64) {
+        self.completion.fetch_add(after_first, Ordering::Relaxed);
+        self.timed.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts a barrier of the thread's runtime, for which there are no other counts.
@@ -102,8 +106,9 @@ impl BarrierTally {
         let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
         let [barriers, spun_briefly, spun, yielded, slept] = self.passages.each_ref().map(read);
         let [knew, nanoseconds, seen] = [&self.knew, &self.nanoseconds, &self.seen].map(read);
-        let [spun_nanoseconds, latency, longest, completion] =
-            [&self.spun, &self.latency, &self.longest, &self.completion].map(read);
+        let [spun_nanoseconds, latency, longest] =
+            [&self.spun, &self.latency, &self.longest].map(read);
+        let [completion, timed] = [&self.completion, &self.timed].map(read);
         BarrierCounts {
             barriers,
             spun_briefly,
@@ -115,7 +120,8 @@ impl BarrierTally {
             spun_nanoseconds,
             latency,
             longest,
-            completion: completion.cast_signed(),
+            completion,
+            timed,
             seen,
         }
     }
@@ -144,8 +150,10 @@ pub struct BarrierCounts {
     pub latency: u64,
     /// The longest of these latencies, ns.
     pub longest: u64,
-    /// From the first arrival of a round to each thread's own, summed over threads and rounds, ns.
-    pub completion: i64,
+    /// From the first arrival of a round to a thread's own, summed over the timed ones, ns.
+    pub completion: u64,
+    /// How many of the arrivals are timed.
+    pub timed: u64,
     /// Barriers of a runtime's own that were passed, where it reports them.
     pub seen: u64,
 }
@@ -167,7 +175,8 @@ impl Add for BarrierCounts {
             spun_nanoseconds: sum(self.spun_nanoseconds, other.spun_nanoseconds),
             latency: sum(self.latency, other.latency),
             longest: self.longest.max(other.longest),
-            completion: self.completion.wrapping_add(other.completion),
+            completion: sum(self.completion, other.completion),
+            timed: sum(self.timed, other.timed),
             seen: sum(self.seen, other.seen),
         }
     }
@@ -205,33 +214,31 @@ mod tests {
     #[test]
     fn latencies_are_summed_and_the_longest_is_kept() {
         let tally = BarrierTally::default();
-        tally.completed(40, 40, 3);
-        tally.completed(10, 10, 2);
-        tally.spun(7, 50);
-        let times = |spun_nanoseconds, latency, longest, completion| BarrierCounts {
+        tally.completed(40, 40);
+        tally.completed(10, 10);
+        tally.spun(7);
+        let times = |spun_nanoseconds, latency, longest| BarrierCounts {
             spun_nanoseconds,
             latency,
             longest,
-            completion,
             ..BarrierCounts::default()
         };
-        assert_eq!(tally.read(), times(7, 50, 40, 90));
+        assert_eq!(tally.read(), times(7, 50, 40));
         let other = BarrierTally::default();
-        other.completed(60, 20, 2);
-        other.spun(5, 60);
-        assert_eq!(tally.read() + other.read(), times(12, 110, 40, 150));
+        other.completed(60, 20);
+        other.spun(5);
+        assert_eq!(tally.read() + other.read(), times(12, 110, 40));
     }
 
-    /// Threads arrive 0, 10 and 30 ns after the first one.
     #[test]
-    fn completion_is_the_time_to_each_threads_arrival() {
-        let tallies = [(); 3].map(|()| BarrierTally::default());
-        tallies[0].completed(30, 30, 3);
-        tallies[0].spun(0, 30);
-        tallies[1].spun(0, 20);
-        assert_eq!(tallies[1].read().completion, -20, "its part");
-        let all = tallies.iter().map(BarrierTally::read);
-        assert_eq!(all.reduce(Add::add).unwrap().completion, 10 + 30);
+    fn timed_arrivals_are_counted() {
+        let tallies = [(); 2].map(|()| BarrierTally::default());
+        [0, 30].iter().for_each(|after| tallies[0].arrived(*after));
+        tallies[1].arrived(12);
+        let [first, second] = tallies.each_ref().map(BarrierTally::read);
+        assert_eq!((first.completion, first.timed), (30, 2));
+        let expected = BarrierCounts { completion: 42, timed: 3, ..BarrierCounts::default() };
+        assert_eq!(first + second, expected);
     }
 
     /// What every wait writes is on the first of them.

@@ -71,9 +71,10 @@ fn latency_is_the_imbalance_in_every_wait_mode() {
         assert!(mean > 0.010 && times.longest_latency_seconds >= 0.020, "{mode}: {times:?}");
         let took = ended.result().programs[0].turnaround_seconds.unwrap();
         assert!(times.latency_seconds < took, "{mode}: {times:?} in {took} s");
-        // Of two threads, the second completes the barrier.
+        // The second of two threads arrives 20 ms after the first one, and at the end.
         let completion = times.completion_seconds.unwrap();
-        assert!((completion / times.latency_seconds - 1.0).abs() < 0.1, "{mode}: {times:?}");
+        let most = 20.0 * times.longest_latency_seconds;
+        assert!(completion > 20.0 * 0.010 && completion <= most, "{mode}: {times:?}");
         if mode == "block" {
             let explained = place.cosched(&["explain", "out", "--program", "a"]).ended().with(0);
             assert!(explained.stdout.contains("a barrier took "), "{}", explained.stdout);

@@ -100,10 +100,13 @@ impl Waiting for HostKernel {
             tally.waited(wait.spent, wait.knew);
         }
         if wait.is_timed() {
-            tally.spun(wait.spun(), wait.waited());
-            if let Some(threads) = wait.first_of {
-                tally.completed(wait.waited(), wait.length(), threads.get());
+            tally.spun(wait.spun());
+            if wait.is_first {
+                tally.completed(wait.waited(), wait.length());
             }
+        }
+        if let Some(after_first) = wait.after_first {
+            tally.arrived(after_first);
         }
     }
 

@@ -52,6 +52,9 @@ const ROUND_SHIFT: u32 = 4;
 /// The assumed cost of a wake-up before one was measured. Two threads with 8 us of work that
 /// slept at every barrier had rounds of 37 us (`docs/research/barrier.md`).
 const ASSUMED_WAKE_NS: u64 = 29_000;
+/// So many of the lowest bits of a round's number go with the time of its first arrival: a thread
+/// that is slow does not take that of another round for its own.
+const TAG: u32 = 16;
 /// The bounds of a believable cost of a wake-up: chosen, not measured. A woken thread that
 /// waits longer waits for its turn on the CPU.
 const LEAST_WAKE_NS: u64 = 5_000;
@@ -128,6 +131,9 @@ pub(crate) struct Barrier {
     first: CacheLine<AtomicU64>,
     /// How threads that wait for each other are placed.
     stack: BarrierPlacement,
+    /// When the first thread of a timed round arrived, ns, above the lowest bits of its number; 0:
+    /// none has.
+    began: AtomicU64,
     /// When sleepers were last woken, ns.
     woken: AtomicU64,
     /// What a wake-up costs, ns; 0: not known yet.
@@ -147,6 +153,7 @@ impl Barrier {
             over: CacheLine(AtomicU64::new(0)),
             first: CacheLine(AtomicU64::new(0)),
             stack: BarrierPlacement::new(),
+            began: AtomicU64::new(0),
             woken: AtomicU64::new(0),
             cost: AtomicU64::new(0),
             patience: AtomicU64::new(0),
@@ -165,6 +172,7 @@ impl Barrier {
         let round = (over >> ROUND_SHIFT).wrapping_add(u64::from(is_shut));
         self.first.0.store(round, Relaxed);
         self.arrivals.0.store(0, Relaxed);
+        self.began.store(0, Relaxed);
         if is_shut {
             self.over.0.store(round << ROUND_SHIFT, Release);
         }
@@ -210,13 +218,18 @@ impl Barrier {
         let round = first.wrapping_add(number / count);
         self.enter(thread, round);
         let place = number % count;
-        let mut wait = Wait::new((place == 0).then_some(count), came);
-        let passed = if place == count.get() - 1 {
+        let (is_first, is_last) = (place == 0, place == count.get() - 1);
+        let mut wait = Wait::new(is_first, came);
+        if Wait::is_sampled(round) && by.is_counted() {
+            let now = by.now();
+            wait.after_first = Some(self.since_first(round, is_first, now));
+            if !is_last {
+                wait.arrives(now);
+            }
+        }
+        let passed = if is_last {
             self.end(round, wait_mode, &mut wait, by)
         } else {
-            if Wait::is_sampled(round) && by.is_counted() {
-                wait.arrives(by.now());
-            }
             self.wait(round, wait_mode, &mut wait, by)
         };
         match passed {
@@ -227,6 +240,22 @@ impl Barrier {
         passed
     }
 
+    /// How long ago the first thread of a round arrived, ns. All threads of the round ask; one that
+    /// does before the first one has arrived at the same time.
+    fn since_first(&self, round: u64, is_first: bool, now: u64) -> u64 {
+        let (now, tag) = (now << TAG, round & !(u64::MAX << TAG));
+        if is_first {
+            self.began.store(now | tag, Relaxed);
+            return 0;
+        }
+        let began = self.began.load(Relaxed);
+        let passed = now.wrapping_sub(began & u64::MAX << TAG) as i64 >> TAG;
+        if began == 0 || (began ^ tag) & !(u64::MAX << TAG) != 0 {
+            return 0;
+        }
+        u64::try_from(passed).unwrap_or(0)
+    }
+
     /// Ends the round.
     fn end(&self, round: u64, wait_mode: WaitMode, wait: &mut Wait, by: &impl Waiting) -> Passed {
         // Where more threads use the barrier than a round has, the last of this round may come
@@ -235,6 +264,9 @@ impl Barrier {
             self.wait(round - 1, wait_mode, wait, by);
         }
         // Before any thread can arrive in the next round.
+        if wait.after_first.is_some() {
+            self.began.store(0, Relaxed);
+        }
         if wait_mode == WaitMode::Tidon {
             by.tell_arrival(true, by.now());
         }

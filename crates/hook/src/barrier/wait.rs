@@ -4,6 +4,7 @@
 //! - *Barrier latency*, T'_BL of equation 5: from the first arrival of a round to its completion.
 //!   The first thread to arrive waits for that long, and then for its own wake-up or its CPU. Of
 //!   first checks that take longer than checks can, nothing counts.
+//! - *Completion*, T_cpt of equations 4 and 6: from the first arrival of a round to a thread's own.
 //! - *Useless spinning*, T_WS of equation 2. It is CPU time. Reading the CPU clock of a thread is a
 //!   system call, so this goes by wall-clock time instead: a thread that spins reads that clock at
 //!   least every few microseconds. Where it comes back much later, it had no CPU in between, and
@@ -11,10 +12,9 @@
 //!
 //! A wait beyond the first checks is timed in any case, since it needs the clock to decide what to
 //! do. The first checks need none, and reading it would cost a fast barrier a tenth of its speed.
-//! They are therefore timed in one of [`SAMPLED`] rounds, and count as often. The number is a
+//! They are therefore timed in one of [`SAMPLED`] rounds, and count as often. Arrivals are timed in
+//! the same rounds. The number is a
 //! prime: a program that repeats a fixed number of barriers has each of them timed as often.
-
-use core::num::NonZeroU64;
 
 use cosched_page::Passage;
 
@@ -29,8 +29,10 @@ pub(crate) const PREEMPTED_NS: u64 = 50_000;
 /// What a thread did until it could pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wait {
-    /// How many threads the round has, if its thread was the first of them to arrive.
-    pub(crate) first_of: Option<NonZeroU64>,
+    /// Whether its thread was the first of the round to arrive.
+    pub(crate) is_first: bool,
+    /// How long after the first thread of the round it arrived, if that is timed, ns.
+    pub(crate) after_first: Option<u64>,
     /// A time before it arrived, where the kernel is told of its arrival, ns.
     pub(crate) came: u64,
     /// When it arrived, if its first checks are timed, ns.
@@ -54,11 +56,11 @@ pub(crate) struct Wait {
 impl Wait {
     /// A thread arrives, as the first of its round or not.
     #[inline]
-    pub(crate) fn new(first_of: Option<NonZeroU64>, came: u64) -> Wait {
-        Wait { first_of, came, ..Wait::default() }
+    pub(crate) fn new(is_first: bool, came: u64) -> Wait {
+        Wait { is_first, came, ..Wait::default() }
     }
 
-    /// Whether the first checks of this round are timed.
+    /// Whether the arrivals and first checks of this round are timed.
     #[inline]
     pub(crate) fn is_sampled(round: u64) -> bool {
         round % SAMPLED == 0

@@ -66,7 +66,7 @@ impl StatsOfRun {
                 spun_seconds: seconds(all.spun_nanoseconds),
                 latency_seconds: seconds(all.latency),
                 longest_latency_seconds: seconds(all.longest),
-                completion_seconds: Some(seconds(u64::try_from(all.completion).unwrap_or(0))),
+                completion_seconds: completion(&all),
             }),
         })
     }
@@ -79,6 +79,14 @@ impl StatsOfRun {
     fn known(&self, slot: usize) -> Option<ProgramBarriers> {
         Some(*self.0.get(slot)?.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// From the first arrival of a round to each thread's own, over all of them: some are timed.
+fn completion(all: &Counted) -> Option<f64> {
+    let passages = [all.barriers, all.spun_briefly, all.spun, all.yielded, all.slept];
+    let passages: f64 = passages.iter().map(|count| *count as f64).sum();
+    let mean = all.completion as f64 / all.timed as f64;
+    (all.timed > 0).then(|| (mean * passages / 1e3).round() / 1e6)
 }
 
 /// Whole microseconds, in seconds.
@@ -113,7 +121,9 @@ mod tests {
             latency,
             longest,
             spun_nanoseconds,
-            completion: -2_000_000,
+            slept: 2,
+            completion: latency,
+            timed: 1,
             ..Counted::default()
         };
         stats.tell(0, run(3_000_000, 2_000_000, 500_000), Reported::default());
@@ -124,7 +134,7 @@ mod tests {
             spun_seconds: 0.000_75,
             latency_seconds: 0.004,
             longest_latency_seconds: 0.002,
-            completion_seconds: Some(0.0),
+            completion_seconds: Some(0.016),
         };
         assert_eq!((found.times, found.mean_latency_seconds()), (Some(times), Some(0.001)));
     }
