@@ -61,7 +61,7 @@ pub(crate) fn scheduler() -> impl TypedValueParser<Value = SchedulerBackend> {
         SchedulerBackend::name,
         [
             (Kernel, "The kernel's own"),
-            (Ext, "cosched's own in the kernel; `cosched doctor` says whether it works here"),
+            (Ext, "cosched's own in the kernel; `cosched doctor --all` says whether it works here"),
         ],
     )
 }

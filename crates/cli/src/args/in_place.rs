@@ -17,7 +17,7 @@ use crate::ui::failure::{Failure, both};
 /// The policy for such programs, and where its results go.
 #[derive(Debug, Args)]
 pub(crate) struct InPlaceArgs {
-    /// The policy: faithful, shuffling, or linux (which changes nothing).
+    /// The policy: faithful, shuffling, balance, or linux (which changes nothing).
     #[arg(long, short, default_value = Kind::Faithful.name(),
           value_parser = choices::policy_in_place(),
           hide_possible_values = true)]

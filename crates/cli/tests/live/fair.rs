@@ -46,6 +46,11 @@ fn a_program_without_known_progress_is_refused_at_the_start() {
     let said = ["--peak-bandwidth", "leave the option out, or set `memory_gigabytes_per_second`"];
     let options = "--policy fair-progress --peak-bandwidth 50";
     place.run(&tables, options).ended().with(2).saying(&said);
+    let table = "machine = 'm'\ngigabytes_per_second = [2.0]\npairs = [[1.1]]\n";
+    place.write("table.toml", table);
+    let said = ["--slowdowns", "leave the option out, or set `memory_gigabytes_per_second`"];
+    let options = "--policy fair-progress --slowdowns table.toml";
+    place.run(&tables, options).ended().with(2).saying(&said);
     assert!(!place.path("started").exists());
 }
 

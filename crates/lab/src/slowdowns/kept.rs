@@ -104,7 +104,7 @@ impl Kept {
     }
 
     /// Refuses another number of variants or one with more additions than there can be, and lines
-    /// that have not this many figures, by their number.
+    /// that have not this many figures above 0, by their number.
     pub(super) fn check(
         &self,
         (variants, most): (usize, u32),
@@ -114,7 +114,10 @@ impl Kept {
             additions.len() == variants && additions.iter().all(|one| *one <= most)
         });
         let mut lines = self.measured.iter().enumerate();
-        match known && lines.all(|(line, rates)| rates.len() == figures(line)) {
+        let is_measured = |(line, rates): (usize, &Vec<f64>)| {
+            rates.len() == figures(line) && rates.iter().all(|rate| *rate > 0.0)
+        };
+        match known && lines.all(is_measured) {
             true => Ok(()),
             false => Err(self.foreign()),
         }
@@ -214,6 +217,11 @@ mod tests {
         assert!(kept.check((2, 9), |line| line + 1).is_ok() && kept.check((2, 9), |_| 1).is_err());
         assert!(kept.check((5, 9), |line| line + 1).is_err(), "the head has too few variants");
         assert!(kept.check((2, 8), |line| line + 1).is_err(), "too many additions");
+        for wrong in [0.0, -1.0] {
+            kept.measured.push(vec![wrong; 3]);
+            assert!(kept.check((2, 9), |line| line + 1).is_err(), "{wrong}");
+            kept.measured.pop();
+        }
         kept.add(vec![3.0]).unwrap();
         drop(kept);
         assert_eq!(Kept::open(&path, setting(0.5)).unwrap().measured.len(), 3, "the rest is gone");

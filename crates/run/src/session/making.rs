@@ -82,6 +82,7 @@ impl Session {
     /// When something is wrong.
     pub fn check(&self, request: &Request<'_>) -> Result<Checked, Failure> {
         let own = both(check_optimal(request), sources::check_peak(request));
+        let own = both(own, sources::check_slowdowns(request));
         let own = both(own, check_ext(request));
         let own = both(own, misses::check(request));
         let own = both(own, actuators::usable(request)).map(|(_, usable)| usable);

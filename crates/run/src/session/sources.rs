@@ -84,6 +84,24 @@ pub(super) fn check_peak(request: &Request<'_>) -> Result<(), Failure> {
     }
 }
 
+/// A table of slowdowns is refused where it predicts no program's progress.
+///
+/// # Errors
+/// When it is so.
+pub(super) fn check_slowdowns(request: &Request<'_>) -> Result<(), Failure> {
+    let is_of_use = request.how.policy.slowdowns.is_none()
+        || !request.kind.learns(Learns::SoloSpeeds)
+        || request.profiles.iter().any(|profile| has_prediction(profile, request));
+    match is_of_use {
+        true => Ok(()),
+        false => Err(Failure::Input(
+            "--slowdowns needs the memory traffic of a program, and it is not known of any; leave \
+             the option out, or set `memory_gigabytes_per_second` of the programs in a jobs file"
+                .to_owned(),
+        )),
+    }
+}
+
 /// Whether it is known of every program how much it moves to and from memory: counted, or said by
 /// the user.
 pub(super) fn tell_traffic(request: &Request<'_>) -> bool {
