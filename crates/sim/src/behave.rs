@@ -1,11 +1,9 @@
 //! What threads do: the operations of their scripts, one after another, until one takes time.
 
-use cosched_core::Nanos;
-
 use crate::fair::EnqueueReason;
 use crate::model::{AtBarrier, Model, Op};
 use crate::sync::Gate;
-use crate::thread::{Doing, SimulatedThread, ThreadState, WaitTarget};
+use crate::thread::{Doing, ThreadState, WaitTarget};
 use crate::tid::Tid;
 use crate::world::SimulatedWorld;
 
@@ -202,103 +200,9 @@ impl SimulatedWorld {
         }
     }
 
-    fn distance(&self, from: Tid, to: Tid) -> f64 {
+    pub(crate) fn distance(&self, from: Tid, to: Tid) -> f64 {
         let cpu = |tid: Tid| usize::from(self.threads[tid as usize].cpu);
         self.hardware.signal(cpu(from), cpu(to))
-    }
-
-    fn acquire(&mut self, tid: Tid, program: usize, number: usize) -> bool {
-        let waits = self.threads[tid as usize].waiting == WaitTarget::Lock;
-        let lock = &mut self.programs[program].sync.locks[number];
-        match lock.holder {
-            // The thread that released the lock has chosen this thread.
-            Some(holder) if holder == tid => {}
-            None => {
-                lock.holder = Some(tid);
-                lock.waiters.retain(|waiter| *waiter != tid);
-                self.threads[tid as usize].holds += 1;
-            }
-            Some(holder) => {
-                if !waits || !lock.waiters.contains(&tid) {
-                    lock.waiters.push_back(tid);
-                }
-                if !waits {
-                    self.note_arrival(tid, program);
-                }
-                let model = &self.programs[program].model;
-                let runs = self.threads[holder as usize].place == ThreadState::Running;
-                let spin = match model.adaptive {
-                    Some(limit) => {
-                        if runs {
-                            limit
-                        } else {
-                            Nanos::ZERO
-                        }
-                    }
-                    None => model.spin,
-                };
-                let spin = self.spins(program, spin);
-                return self.wait_spinning(tid, WaitTarget::Lock, spin);
-            }
-        }
-        self.takes_over(tid, program, number);
-        self.go_on(tid)
-    }
-
-    /// Releases a lock: to the first thread that spins on a CPU, or to none. The first thread that
-    /// sleeps is woken to try, as with a futex: it may come too late.
-    fn release(&mut self, tid: Tid, program: usize, number: usize) {
-        let threads = &self.threads;
-        let lock = &mut self.programs[program].sync.locks[number];
-        lock.holder = None;
-        lock.given_back = Some((tid, threads[tid as usize].cpu));
-        let find = |is: &dyn Fn(&SimulatedThread) -> bool| {
-            lock.waiters.iter().position(|waiter| is(&threads[*waiter as usize]))
-        };
-        let sleeper = find(&|thread| thread.place == ThreadState::Blocked);
-        let sleeper = sleeper.map(|position| lock.waiters[position]);
-        // A thread that has just been woken is on a CPU, but does not check the lock yet.
-        let spins = |thread: &SimulatedThread| {
-            thread.place == ThreadState::Running && matches!(thread.doing, Doing::Spin { .. })
-        };
-        let spinner = find(&spins).and_then(|position| lock.waiters.remove(position));
-        if spinner.is_some() {
-            lock.holder = spinner;
-        }
-        self.threads[tid as usize].holds -= 1;
-        if let Some(spinner) = spinner {
-            self.threads[spinner as usize].holds += 1;
-        }
-        // Under load control a sleeper would find the lock taken, in a slot that is still its own.
-        let is_over = spinner.is_some() && self.programs[program].model.load_control.is_some();
-        for waiter in spinner.into_iter().chain(sleeper.filter(|_| !is_over)) {
-            self.signal(tid, waiter);
-        }
-    }
-
-    /// The holder of the lock that a thread's operation names.
-    pub(crate) fn awaited(&self, tid: Tid) -> Option<Tid> {
-        let thread = &self.threads[tid as usize];
-        let program = &self.programs[usize::from(thread.turn.program)];
-        match program.model.script.get(thread.at as usize) {
-            Some(Op::Acquire(number)) => program.sync.locks[usize::from(*number)].holder,
-            _ => None,
-        }
-    }
-
-    /// A thread that spins for an adaptive lock checks it again when the holder loses its CPU, and
-    /// goes to sleep.
-    pub(crate) fn leaves_waiters(&mut self, tid: Tid) {
-        let thread = &self.threads[tid as usize];
-        let program = &self.programs[usize::from(thread.turn.program)];
-        if thread.holds == 0 || program.model.adaptive.is_none() {
-            return;
-        }
-        for lock in program.sync.locks.iter().filter(|lock| lock.holder == Some(tid)) {
-            let spins =
-                |waiter: &&Tid| matches!(self.threads[**waiter as usize].doing, Doing::Spin { .. });
-            self.ready.extend(lock.waiters.iter().filter(spins));
-        }
     }
 
     /// Puts an item into a queue or takes one out, and wakes the first thread that waits for that.

@@ -48,6 +48,7 @@ mod fair;
 pub mod hardware;
 mod kernel;
 mod load_control;
+mod lock;
 mod machine;
 pub mod model;
 mod place;
