@@ -51,18 +51,22 @@ impl SimulatedWorld {
         if self.queued == 0 {
             return;
         }
-        let found = self.waiting_rank(cpu).or_else(|| {
-            DISTANCES.into_iter().find_map(|distance| match distance {
-                Some(level) => {
-                    let group = self.shape.group(cpu, level);
-                    self.longest(cpu, level, group)
-                }
-                None => self.longest_anywhere(cpu),
-            })
-        });
+        let found = self.waiting_rank(cpu).or_else(|| self.longest_near(cpu));
         if let Some((from, tid)) = found {
             self.move_queued(tid, from, cpu);
         }
+    }
+
+    /// A thread without a fixed priority, from the longest queue near a CPU. All threads of Solaris
+    /// have one.
+    fn longest_near(&self, cpu: usize) -> Option<(usize, Tid)> {
+        if self.kernel.is_solaris() {
+            return None;
+        }
+        DISTANCES.into_iter().find_map(|distance| match distance {
+            Some(level) => self.longest(cpu, level, self.shape.group(cpu, level)),
+            None => self.longest_anywhere(cpu),
+        })
     }
 
     /// A thread with a fixed priority that could run here, from the CPUs on which such threads
@@ -75,6 +79,7 @@ impl SimulatedWorld {
         let waiting = all.flat_map(|(other, of)| of.queue.iter().map(move |turn| (other, turn)));
         waiting
             .filter(|(_, turn)| turn.rank > 0 && self.may_use(turn.tid, cpu))
+            .filter(|(from, turn)| self.may_steal(turn.tid, *from, cpu))
             .max_by_key(|(from, turn)| (turn.rank, self.chance(turn.tid, *from)))
             .map(|(from, turn)| (from, turn.tid))
     }

@@ -50,6 +50,9 @@ impl SimulatedWorld {
         let program = self.program_of(tid);
         let cpu = usize::from(self.threads[tid as usize].cpu);
         let lingers = self.threads[tid as usize].turn.delayed;
+        if how == EnqueueReason::Fresh {
+            self.settles(tid);
+        }
         if self.programs[program].frozen {
             if lingers {
                 self.let_sleep(tid, cpu);
@@ -116,6 +119,9 @@ impl SimulatedWorld {
         } else {
             self.start_clock(cpu);
         }
+        if self.kernel.is_solaris() {
+            self.set_clock(cpu);
+        }
         self.stir_waiters(tid, cpu);
     }
 
@@ -145,7 +151,8 @@ impl SimulatedWorld {
             true => self.tick_after(cpu, self.now),
             false => u64::MAX,
         };
-        let at = next.min(self.next_interruption(cpu)).min(self.next_housekeeping(cpu));
+        let kernel = self.next_interruption(cpu).min(self.next_housekeeping(cpu));
+        let at = next.min(kernel).min(self.next_steal(cpu));
         if at < u64::MAX {
             let slot = self.tick_slot(cpu);
             self.agenda.set(slot, at);
@@ -228,6 +235,7 @@ impl SimulatedWorld {
         if waited_for && is_tick {
             self.push_away(cpu);
         }
+        self.let_steal(cpu);
         self.set_clock(cpu);
     }
 
@@ -325,6 +333,7 @@ impl SimulatedWorld {
     fn off_cpu(&mut self, tid: Tid) {
         let cpu = usize::from(self.threads[tid as usize].cpu);
         self.threads[tid as usize].seen = self.now;
+        self.threads[tid as usize].dispatch.went = self.now;
         self.leaves_lines(tid);
         self.stir(tid);
         self.unprice(cpu);
@@ -410,7 +419,6 @@ impl SimulatedWorld {
         self.begin_turn(tid, cpu);
         self.tally_turn(tid);
         let thread = &mut self.threads[tid as usize];
-        thread.dispatch.came = now;
         thread.expired = false;
         thread.place = ThreadState::Running;
         thread.used.queued += now - thread.changed;

@@ -8,20 +8,24 @@
 //! Threads of one program therefore get different priorities, and take CPUs from each other.
 //! *Fixed priority* (FX): as the plan says, with one slice; no thread is ever raised or lowered.
 //!
-//! A thread that wakes up goes back to its CPU while its cache is warm, else to the CPU with
-//! the threads of lowest priority; idle CPUs take from any queue. A thread that loses its CPU to
-//! a higher priority searches for a lower one elsewhere. A thread that has used up a turn goes to
-//! the next CPU's queue if that is shorter.
+//! Every thread has a home, a package. A thread that wakes up goes back to its CPU while its cache
+//! is warm, and takes it from a lower priority there, even if other CPUs are idle. Else it goes to
+//! the CPU with the threads of lowest priority at home, or in the machine if there is none below
+//! its own. A thread that loses its CPU to a higher priority is the first in the queue there. A
+//! thread that has used up a turn goes to the next CPU's queue if that is shorter. An idle CPU
+//! takes threads from the queues of its package at once, and from others once they have waited
+//! for 100 us.
 //!
-//! *Source.* `ts.c`, `fx.c`, `disp.c` and the manual page `ts_dptbl(4)` (names in brackets); the
-//! book "Solaris Internals". Left out: the interactive class, kernel priorities, the swapper,
-//! processor sets, and how lgroups are chosen.
+//! *Source.* `ts.c`, `fx.c`, `disp.c`, `lgrp.c` and the manual page `ts_dptbl(4)` (names in
+//! brackets); the book "Solaris Internals". Left out: the interactive class, kernel priorities, the
+//! swapper, and processor sets. `lgrp_choose` goes by averages of load; here the threads that have
+//! their homes in a package count.
 
 use cosched_core::{Level, Nanos};
 
 use crate::fair::EnqueueReason;
 use crate::queue::mix;
-use crate::thread::ThreadState;
+use crate::thread::{SimulatedThread, ThreadState};
 use crate::tid::Tid;
 use crate::world::SimulatedWorld;
 
@@ -32,9 +36,11 @@ const TOP: u8 = 59;
 const MIDDLE: u8 = 29;
 /// The time between raises of priorities (`ts_update`).
 const RAISE: u64 = 1_000_000_000;
-/// This many ticks after it was put on a CPU, a thread's cache there no longer counts
-/// (`rechoose_interval`).
+/// This many ticks after it went off a CPU, a thread's cache there no longer counts
+/// (`rechoose_interval`, `t_disp_time`).
 const WARM: u64 = 3;
+/// A thread that has waited for less is left to the CPUs of its package (`nosteal_nsec`).
+const NO_STEAL: u64 = 100_000;
 /// From this priority on, this many threads more may wait here than on the next CPU
 /// (`RUNQ_MATCH_PRI`, `RUNQ_MAX_DIFF`).
 const MATCH: (u8, usize) = (16, 2);
@@ -85,14 +91,16 @@ pub(crate) struct Dispatch {
     left: u64,
     /// It lost its last CPU to a higher priority.
     displaced: bool,
-    /// When it was last put on a CPU.
-    pub(crate) came: u64,
+    /// When it last went off a CPU (`t_disp_time`).
+    pub(crate) went: u64,
+    /// The package where its memory is (`t_lpl`), once it has one.
+    home: Option<u16>,
 }
 
 impl Default for Dispatch {
     fn default() -> Dispatch {
         let left = quantum(TOP).0;
-        Dispatch { level: TOP, fixed: false, due: false, left, displaced: false, came: 0 }
+        Dispatch { level: TOP, fixed: false, due: false, left, displaced: false, went: 0, home: None }
     }
 }
 
@@ -102,7 +110,7 @@ impl Dispatch {
     pub(crate) fn returns_first(&self, how: EnqueueReason, now: u64, tick: u64) -> bool {
         match how {
             EnqueueReason::Fresh => false,
-            EnqueueReason::Woken => self.came / tick == now / tick,
+            EnqueueReason::Woken => self.went / tick == now / tick,
             EnqueueReason::Moved => self.displaced,
         }
     }
@@ -185,6 +193,10 @@ impl SimulatedWorld {
         if self.cpus[cpu].queue.iter().any(|turn| turn.rank >= rank) {
             thread.expired = true;
             self.unsettle(cpu);
+        } else {
+            // It surrenders its CPU, is the next, and its switch is counted (`preempt`).
+            thread.used.switches[1] += 1;
+            self.tally_renewal(tid);
         }
     }
 
@@ -232,30 +244,104 @@ impl SimulatedWorld {
         }
     }
 
-    /// The CPU for a thread that becomes runnable (`setbackdq`).
+    /// The CPU for a thread that becomes runnable (`setbackdq`, `cpu_choose`).
     pub(crate) fn dispatch_to(&self, tid: Tid, own: usize, how: EnqueueReason) -> usize {
         if how == EnqueueReason::Fresh || !self.may_use(tid, own) {
-            return self.least_ranked(tid, own);
+            return self.lowest(tid);
         }
-        if self.cpus[own].load == 0 {
-            return own;
+        let is_warm =
+            self.now <= self.threads[tid as usize].dispatch.went + WARM * self.kernel.tick.0;
+        let cpu = if is_warm { own } else { self.lowest(tid) };
+        if self.highest(cpu) < Some(self.threads[tid as usize].turn.rank) {
+            return cpu;
         }
-        let cold = self.now > self.threads[tid as usize].dispatch.came + WARM * self.kernel.tick.0;
-        match self.idle_for(tid, own) {
-            Some(idle) => idle,
-            None if cold => self.least_ranked(tid, own),
-            None => self.or_next(tid, own),
-        }
+        // An idle CPU takes it from the queue at once.
+        self.idle_near(tid, cpu).unwrap_or_else(|| self.or_next(tid, cpu))
     }
 
-    /// An idle CPU, near ones first; it would take the thread from any queue.
-    fn idle_for(&self, tid: Tid, own: usize) -> Option<usize> {
-        let idle = |level| {
-            let around = self.shape.around(own, level).iter().map(|cpu| usize::from(*cpu));
-            let idle = around.filter(|cpu| self.cpus[*cpu].load == 0 && self.may_use(tid, *cpu));
-            idle.min_by_key(|cpu| self.chance(tid, *cpu))
+    /// An idle CPU of the same package.
+    fn idle_near(&self, tid: Tid, cpu: usize) -> Option<usize> {
+        let around = self.shape.around(cpu, Some(Level::Package)).iter().copied().map(usize::from);
+        let idle = around.filter(|cpu| self.cpus[*cpu].load == 0 && self.may_use(tid, *cpu));
+        idle.min_by_key(|cpu| self.chance(tid, *cpu))
+    }
+
+    /// A new thread gets the package as its home that is home to the fewest (`lgrp_choose`).
+    pub(crate) fn settles(&mut self, tid: Tid) {
+        if !self.kernel.is_solaris() || self.threads[tid as usize].dispatch.home.is_some() {
+            return;
+        }
+        let own = self.shape.group(usize::from(self.threads[tid as usize].cpu), Level::Package);
+        let lives = |package: u16| {
+            let here = |thread: &&SimulatedThread| {
+                thread.dispatch.home == Some(package) && thread.place != ThreadState::Ended
+            };
+            self.threads.iter().filter(here).count()
         };
-        idle(Some(Level::Llc)).or_else(|| idle(None))
+        let packages = self.shape.inside(None).map_or(&[][..], |(_, packages)| packages);
+        let key = |package: &u16| {
+            let size = self.shape.cpus(Level::Package, usize::from(*package)).len();
+            let is_own = usize::from(*package) == own;
+            (1000 * lives(*package) / size, !is_own, self.chance(tid, usize::from(*package)))
+        };
+        let home = packages.iter().copied().min_by_key(key);
+        self.threads[tid as usize].dispatch.home = home;
+    }
+
+    /// The highest priority on a CPU or in its queue.
+    fn highest(&self, cpu: usize) -> Option<u8> {
+        let cpu = &self.cpus[cpu];
+        let current = cpu.current.map(|tid| self.threads[tid as usize].turn.rank);
+        cpu.queue.iter().map(|turn| turn.rank).chain(current).max()
+    }
+
+    /// The CPU with the lowest priority at home, if that is below the thread's own; else in the
+    /// machine (`disp_lowpri_cpu`).
+    fn lowest(&self, tid: Tid) -> usize {
+        let thread = &self.threads[tid as usize];
+        let (own, rank) = (usize::from(thread.cpu), thread.turn.rank);
+        let lowest = |cpus: &[u16]| {
+            let allowed = cpus.iter().copied().map(usize::from);
+            let key = |cpu: &usize| {
+                (self.highest(*cpu), self.cpus[*cpu].load, *cpu != own, self.chance(tid, *cpu))
+            };
+            allowed.filter(|cpu| self.may_use(tid, *cpu)).min_by_key(key)
+        };
+        let home = thread.dispatch.home.map(usize::from);
+        let home = home.and_then(|home| lowest(self.shape.cpus(Level::Package, home)));
+        let found = home.filter(|cpu| self.highest(*cpu) < Some(rank));
+        found.or_else(|| lowest(self.shape.around(own, None))).unwrap_or(own)
+    }
+
+    /// Whether an idle CPU takes a waiting thread from another CPU's queue.
+    pub(crate) fn may_steal(&self, tid: Tid, from: usize, to: usize) -> bool {
+        let package = |cpu| self.shape.group(cpu, Level::Package);
+        !self.kernel.is_solaris()
+            || package(from) == package(to)
+            || self.now >= self.threads[tid as usize].changed + NO_STEAL
+    }
+
+    /// When the next thread in a CPU's queue has waited long enough for CPUs of other packages;
+    /// nanoseconds.
+    pub(crate) fn next_steal(&self, cpu: usize) -> u64 {
+        if !self.kernel.is_solaris() {
+            return u64::MAX;
+        }
+        let queue = self.cpus[cpu].queue.iter();
+        let ripe = queue.map(|turn| self.threads[turn.tid as usize].changed + NO_STEAL);
+        ripe.filter(|at| *at > self.now).min().unwrap_or(u64::MAX)
+    }
+
+    /// Idle CPUs take what waits on this CPU and has waited long enough.
+    pub(crate) fn let_steal(&mut self, cpu: usize) {
+        if !self.kernel.is_solaris() || self.cpus[cpu].queue.is_empty() {
+            return;
+        }
+        for to in 0..self.cpus.len() {
+            if self.cpus[to].load == 0 {
+                self.unsettle(to);
+            }
+        }
     }
 
     /// A CPU, or the next one behind the same cache if fewer of this priority wait there.
@@ -275,19 +361,22 @@ impl SimulatedWorld {
         }
     }
 
-    /// A thread has lost its CPU, and waits in its queue: it may run earlier elsewhere.
+    /// A thread has lost its CPU, and waits in its queue: first there if it has some of its turn
+    /// left (`setfrontdq`), else last, or in the next CPU's queue. An idle CPU may take it.
     pub(crate) fn makes_room(&mut self, tid: Tid, cpu: usize) {
         if !self.kernel.is_solaris() {
             return;
         }
         let displaced = !std::mem::replace(&mut self.threads[tid as usize].expired, false);
         self.threads[tid as usize].dispatch.displaced = displaced;
-        let to = self.idle_for(tid, cpu).unwrap_or_else(|| match displaced {
-            true => self.least_ranked(tid, cpu),
-            false => self.or_next(tid, cpu),
-        });
+        let stays = || if displaced { cpu } else { self.or_next(tid, cpu) };
+        let to = self.idle_near(tid, cpu).unwrap_or_else(stays);
         if to != cpu {
             self.move_queued(tid, cpu, to);
+        } else if displaced {
+            self.turns += 1.0;
+            self.threads[tid as usize].turn.vruntime = -self.turns;
+            self.refresh_turn(tid);
         }
     }
 }

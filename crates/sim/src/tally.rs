@@ -15,7 +15,7 @@ use crate::world::SimulatedWorld;
 /// Counts of a program, over all of its threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Switches after a turn that was used up.
+    /// Switches after a turn that was used up; under Solaris also to the same thread.
     pub expired: u64,
     /// Preemptions by a thread of the same program.
     pub by_sibling: u64,
@@ -222,6 +222,11 @@ impl SimulatedWorld {
             (false, false) => tally.by_other += 1,
         }
         tally.holders += u64::from(holds);
+    }
+
+    /// A thread has used up a turn, and keeps its CPU.
+    pub(crate) fn tally_renewal(&mut self, tid: Tid) {
+        self.tally(tid).expired += 1;
     }
 
     /// A running thread is about to leave its CPU voluntarily, and stays runnable: for a sibling,

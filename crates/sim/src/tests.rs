@@ -175,12 +175,14 @@ fn siblings_on_one_core_get_their_share_of_it() {
 
 #[test]
 fn a_lock_admits_one_thread_at_a_time() {
-    for spin in [Nanos::ZERO, Nanos::from_micros(20), Nanos::NEVER] {
+    let briefly = Nanos::from_micros(20);
+    for spin in [Nanos::ZERO, briefly, Nanos::NEVER] {
         let model = Model::lock(4, 1000, 1e4, 1e4, plain(), spin);
         let ends = Scenario::new("core:4", vec![model]).ends();
         // 4000 times 10 us inside. The time outside is hidden behind the others' inside, except the
-        // first.
-        assert!(ends[0] >= 0.04 && ends[0] < 0.041, "{spin}: {ends:?}");
+        // first, and those in which all others have spun in vain, and are asleep.
+        let most = if spin == briefly { 0.06 } else { 0.041 };
+        assert!(ends[0] >= 0.04 && ends[0] < most, "{spin}: {ends:?}");
     }
 }
 

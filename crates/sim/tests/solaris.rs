@@ -224,3 +224,52 @@ fn nested_locks_are_all_released() {
     stage.until(Nanos::from_secs(5));
     assert_eq!(stage.ends().len(), 1);
 }
+
+/// On two CPUs: A (priority 9) computes for 10 ms, sleeps, and computes for another 10. C keeps the
+/// other CPU for 20 ms. B (priority 3) comes at 15 ms, has A's CPU, and computes for 100 ms. When
+/// B ends (microseconds), and how often it was displaced.
+fn visit(shape: &str, sleeps: u64) -> (u64, u64) {
+    let sleep = Op::Sleep(Nanos::from_millis(sleeps));
+    let programs = [
+        (0, program(1, vec![micros(10_000), sleep, micros(10_000)]), fixed(9, 200)),
+        (0, computes(20), fixed(9, 200)),
+        (15_000, computes(100), fixed(3, 200)),
+    ];
+    let mut stage = Stage::with(ideal(shape), Kernel::SOLARIS_FX, programs, 1);
+    stage.sim.watch(Nanos::from_secs(1));
+    stage.until(Nanos::from_secs(1));
+    let ends = stage.ends();
+    assert!(ends.contains(&(0, 1000 * (20 + sleeps))), "A never waits: {ends:?}");
+    let end = ends.iter().find(|(program, _)| *program == 2).unwrap().1;
+    (end, tally(&stage).by_other)
+}
+
+/// After three ticks at most, a thread goes back to its CPU although another one is idle, and
+/// displaces B. The idle CPU takes B at once in the same package, and after 100 us in another one.
+#[test]
+fn a_warm_thread_takes_its_cpu_although_another_one_is_idle() {
+    assert_eq!(visit("package:1 core:2", 25), (115_000, 1));
+    assert_eq!(visit("package:2 core:1", 25), (115_100, 1));
+}
+
+/// Later it goes to the idle CPU if that is at home; else it displaces a lower priority at home.
+#[test]
+fn a_cold_thread_prefers_a_lower_priority_at_home_to_an_idle_cpu() {
+    assert_eq!(visit("package:1 core:2", 100), (115_000, 0));
+    assert_eq!(visit("package:2 core:1", 100), (115_100, 1));
+}
+
+/// Each turn that is used up counts as an involuntary switch, even if no other thread waits.
+#[test]
+fn used_up_turns_count_as_switches_of_a_lone_thread() {
+    let expired = |slice| {
+        let lone = [(0, computes(100), fixed(0, slice))];
+        let mut stage = Stage::with(ideal("core:1"), Kernel::SOLARIS_FX, lone, 1);
+        stage.sim.watch(Nanos::from_secs(1));
+        stage.until(Nanos::from_secs(1));
+        tally(&stage).expired
+    };
+    // At 30, 60 and 90 ms.
+    assert_eq!(expired(30), 3);
+    assert_eq!(expired(200), 0);
+}
