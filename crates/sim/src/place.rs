@@ -2,13 +2,15 @@
 //!
 //! This follows Linux in outline. A thread that wakes up goes back to its CPU if that is idle, else
 //! to an idle one behind the same cache, else it waits on its own. A new thread, or one that has
-//! lost its CPUs, goes to the least loaded part of the machine. Only the latter examines every
-//! CPU. A CPU that runs only fillers of [turns by weight](crate::by_weight) counts as idle here.
+//! lost its CPUs, goes to the least loaded part of the machine; only this examines every CPU. Under
+//! CFS, a thread that has lost its CPUs goes to the first one that is left to it. A CPU that runs
+//! only fillers of [turns by weight](crate::by_weight) counts as idle here.
 
 use cosched_core::Level;
 
 use crate::balance::parts;
 use crate::fair::EnqueueReason;
+use crate::kernel::Order;
 use crate::queue::mix;
 use crate::thread::ThreadState;
 use crate::tid::Tid;
@@ -24,22 +26,43 @@ impl SimulatedWorld {
         if self.threads[tid as usize].turn.rank > 0 {
             return self.least_ranked(tid, own);
         }
-        if how == EnqueueReason::Fresh || !self.may_use(tid, own) {
+        if how == EnqueueReason::Fresh {
             return self.least_loaded(tid);
+        }
+        if !self.may_use(tid, own) {
+            return self.elsewhere(tid, own);
         }
         let may_wait = |cpu: usize| !self.kernel.apart || !self.has_sibling(tid, cpu);
         if self.is_free(own) {
             return own;
         }
-        let near = self.shape.around(own, Some(Level::Llc)).iter().map(|cpu| usize::from(*cpu));
-        let idle = near
-            .filter(|cpu| self.is_free(*cpu) && self.may_use(tid, *cpu))
-            .min_by_key(|cpu| (self.load_around(*cpu, Level::Core), self.chance(tid, *cpu)));
-        match idle {
-            Some(idle) => idle,
+        match self.free_near(tid, own) {
+            Some(free) => free,
             None if may_wait(own) => own,
             None => self.least_loaded(tid),
         }
+    }
+
+    /// A free CPU behind the cache of another one.
+    fn free_near(&self, tid: Tid, cpu: usize) -> Option<usize> {
+        let near = self.shape.around(cpu, Some(Level::Llc)).iter().map(|cpu| usize::from(*cpu));
+        near.filter(|cpu| self.is_free(*cpu) && self.may_use(tid, *cpu))
+            .min_by_key(|cpu| (self.load_around(*cpu, Level::Core), self.chance(tid, *cpu)))
+    }
+
+    /// The CPU for a thread that may no longer use its own.
+    fn elsewhere(&self, tid: Tid, own: usize) -> usize {
+        self.first_allowed(tid, self.free_near(tid, own)).unwrap_or_else(|| self.least_loaded(tid))
+    }
+
+    /// Under CFS, a free CPU that was found, or else the first one that the thread may use: there
+    /// all such threads wait until balancing moves them (`cpumask_any_and` in
+    /// `set_cpus_allowed_ptr`, `select_fallback_rq`). From Linux 5.6 on they are spread over all
+    /// (`cpumask_any_and_distribute`); that is `None`.
+    fn first_allowed(&self, tid: Tid, free: Option<usize>) -> Option<usize> {
+        let is_old = matches!(self.kernel.order, Order::Cfs { .. }) && !self.kernel.apart;
+        let first = || (0..self.cpus.len()).find(|cpu| self.may_use(tid, *cpu));
+        is_old.then(|| free.or_else(first)).flatten()
     }
 
     /// The least loaded CPU in the least loaded group; where siblings are kept apart, one without a
@@ -118,7 +141,7 @@ impl SimulatedWorld {
             self.take_off(tid, ThreadState::Held);
             let program = self.program_of(tid);
             self.programs[program].runnable += 1;
-            let to = self.least_loaded(tid);
+            let to = self.first_allowed(tid, None).unwrap_or_else(|| self.least_loaded(tid));
             self.enqueue(tid, to, EnqueueReason::Moved);
         }
     }

@@ -4,9 +4,11 @@
 
 mod stage;
 
+use std::collections::BTreeSet;
+
 use cosched_core::{CpuSet, Nanos, ProgramId, Settings, Step};
 use cosched_sim::Kernel;
-use stage::{Stage, computes, ideal};
+use stage::{Stage, computes, ideal, micros, program};
 
 fn on(cpus: &[usize]) -> Settings {
     Settings { cpus: Some(cpus.iter().copied().collect::<CpuSet>()), ..Settings::default() }
@@ -51,4 +53,23 @@ fn packages_are_balanced_even_if_each_is_always_busy() {
         let shares = stage.shares(8, 2000, 10_000);
         assert!(shares.iter().all(|share| (0.45..0.55).contains(share)), "{seed}: {shares:?}");
     }
+}
+
+/// Four threads lose the CPUs of two of them. CFS sends these two to the first CPU that is left,
+/// where they wait until balancing moves them.
+#[test]
+fn threads_that_lose_their_cpus_go_to_the_first_one_under_cfs() {
+    let on_the_last = |kernel| {
+        let four = program(4, vec![micros(50_000)]);
+        let programs = [(0, four, Settings::default())];
+        let mut stage = Stage::with(ideal("core:4"), kernel, programs, 1);
+        stage.until(Nanos::from_millis(1));
+        stage.submit(&[Step::Apply(ProgramId::first(0), on(&[2, 3]), 1)]);
+        stage.until(Nanos::from_millis(30));
+        let switches = stage.sim.switches().iter().filter(|switch| switch.cpu == 3);
+        switches.filter_map(|switch| switch.to).collect::<BTreeSet<_>>().len()
+    };
+    assert_eq!(on_the_last(Kernel::CFS), 1);
+    assert_eq!(on_the_last(Kernel::EEVDF), 2);
+    assert_eq!(on_the_last(Kernel::BALANCE), 2);
 }
