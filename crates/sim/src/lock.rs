@@ -96,8 +96,7 @@ impl SimulatedWorld {
             return;
         }
         let lock = &mut self.programs[program].sync.locks[number];
-        let sleeps =
-            |waiter: &Tid| self.threads[*waiter as usize].place == ThreadState::Blocked;
+        let sleeps = |waiter: &Tid| self.threads[*waiter as usize].place == ThreadState::Blocked;
         if let Some(position) = lock.waiters.iter().position(sleeps) {
             let sleeper = lock.waiters.remove(position);
             sleeper.into_iter().for_each(|sleeper| self.signal(tid, sleeper));

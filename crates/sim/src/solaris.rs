@@ -100,7 +100,15 @@ pub(crate) struct Dispatch {
 impl Default for Dispatch {
     fn default() -> Dispatch {
         let left = quantum(TOP).0;
-        Dispatch { level: TOP, fixed: false, due: false, left, displaced: false, went: 0, home: None }
+        Dispatch {
+            level: TOP,
+            fixed: false,
+            due: false,
+            left,
+            displaced: false,
+            went: 0,
+            home: None,
+        }
     }
 }
 

@@ -25,7 +25,8 @@ fn spinning(threads: u16, script: Vec<Op>) -> Model {
 }
 
 fn run(shape: &str, signals: &str, kernel: Kernel, model: Model) -> Stage {
-    let costs = format!("gigahertz=1 smt_share=1 switch_nanos=0 wake_nanos=0 signal_nanos={signals}");
+    let costs =
+        format!("gigahertz=1 smt_share=1 switch_nanos=0 wake_nanos=0 signal_nanos={signals}");
     let hardware = Hardware::words(&format!("{shape} {costs}")).unwrap();
     let mut stage = Stage::new(hardware, kernel, vec![(0, model)]);
     stage.sim.watch(Nanos::from_secs(1));

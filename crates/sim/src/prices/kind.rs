@@ -15,6 +15,8 @@ pub(crate) struct ThreadKind {
     pub(super) is_remote: bool,
     /// The bytes of cache that one thread can use.
     pub(super) footprint: f64,
+    /// The bytes of cache that one thread uses per nanosecond, alone on the machine.
+    pub(super) touches: f64,
     /// The share of the core.
     pub(super) share: f64,
     pub(super) count: f64,
