@@ -32,7 +32,7 @@ use rustix::io::Errno;
 use rustix::process::{Signal, geteuid};
 
 use crate::cgroup::{Dir, FreezeSwitch};
-use crate::kernel::files::FileError;
+use crate::kernel::files::{FileError, unless_gone};
 use crate::kernel::procfs::{Proc, ProcState, Stat, StateReader};
 use crate::kernel::signals;
 use crate::process::tree::{Process, Tree};
@@ -46,7 +46,7 @@ const MOST_LOOKS: usize = 64;
 const MOST_READERS: usize = 8;
 
 /// Commands that stop themselves when their child is stopped.
-const STOP_THEMSELVES: [&str; 3] = ["runuser", "script", "su"];
+const STOP_THEMSELVES: [&str; 4] = ["runuser", "script", "su", "sudo"];
 
 #[derive(Debug)]
 pub(crate) enum Freezer {
@@ -280,7 +280,7 @@ impl Stopper {
     /// any, or may be any.
     fn stop(&mut self, members: Vec<Process>, proc: &Proc) -> Result<bool, Refusal> {
         let (mut any, mut left_out) = (false, Vec::new());
-        let mut parents: HashMap<i32, bool> = HashMap::new();
+        let mut parents: HashMap<i32, Option<bool>> = HashMap::new();
         for process in members {
             if self.knows(process) {
                 continue;
@@ -304,11 +304,14 @@ impl Stopper {
                     left_out.push((process.pid, stat.ppid));
                 }
                 _ => {
-                    let parent = parents.entry(stat.ppid);
-                    if *parent.or_insert_with(|| stops_itself(stat.ppid, proc)) {
-                        return Err(Refusal::StopsItself);
-                    }
                     any = true;
+                    let stops_itself = || stops_itself(stat.ppid, proc).ok();
+                    match parents.entry(stat.ppid).or_insert_with(stops_itself) {
+                        Some(false) => {}
+                        Some(true) => return Err(Refusal::StopsItself),
+                        // It is tried again, as above.
+                        None => continue,
+                    }
                     // Not noted if it got no signal: it needs none to continue.
                     send_stop(process, proc)?;
                     self.stopped.push(StoppedProcess::new(process, stat.ppid));
@@ -370,13 +373,21 @@ fn send_stop(process: Process, proc: &Proc) -> Result<(), Refusal> {
 /// Whether a process stops itself when its child is stopped. Those that run a command on a terminal
 /// of their own, as `script` does under any name, hear of it by a descriptor, and therefore block
 /// SIGCHLD.
-pub(crate) fn stops_itself(pid: i32, proc: &Proc) -> bool {
-    let is_named = || proc.name(pid).is_ok_and(|name| STOP_THEMSELVES.contains(&name.as_str()));
-    let has_terminals = || {
-        let fds = proc.fds(pid).unwrap_or_default();
-        fds.iter().any(|fd| matches!(fd.target.as_str(), "/dev/ptmx" | "/dev/pts/ptmx"))
+pub(crate) fn stops_itself(pid: i32, proc: &Proc) -> Result<bool, FileError> {
+    let name = unless_gone(proc.name(pid))?;
+    if name.is_some_and(|name| STOP_THEMSELVES.contains(&name.as_str())) {
+        return Ok(true);
+    }
+    if !unless_gone(proc.blocks_child_signals(pid))?.unwrap_or(false) {
+        return Ok(false);
+    }
+    let fds = match unless_gone(proc.fds(pid)) {
+        // Another user's: it is not known to be one of these.
+        Err(error) if error.is_denied() => return Ok(false),
+        fds => fds?.unwrap_or_default(),
     };
-    is_named() || proc.blocks_child_signals(pid) && has_terminals()
+    let has = |targets: &[&str]| fds.iter().any(|fd| targets.contains(&fd.target.as_str()));
+    Ok(has(&["/dev/ptmx", "/dev/pts/ptmx"]) && has(&["anon_inode:[signalfd]"]))
 }
 
 /// Whether a process is stopped by a signal, or about to be; not if it has ended.

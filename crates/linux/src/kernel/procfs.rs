@@ -291,9 +291,9 @@ impl Proc {
     }
 
     /// Whether a process blocks SIGCHLD.
-    pub(crate) fn blocks_child_signals(&self, pid: i32) -> bool {
-        let status = files::read(&self.folder(pid).join("status"));
-        status.is_ok_and(|status| mask(&status, "SigBlk") & CHLD != 0)
+    pub(crate) fn blocks_child_signals(&self, pid: i32) -> Result<bool, FileError> {
+        let status = files::read(&self.folder(pid).join("status"))?;
+        Ok(mask(&status, "SigBlk") & CHLD != 0)
     }
 
     /// How often the kernel has run a thread; `None`: the thread has ended, or the kernel keeps no

@@ -25,6 +25,14 @@ impl Linux {
         }
     }
 
+    /// A program was not frozen for this reason, as its freezer has found.
+    pub(super) fn could_not_freeze(&mut self, id: ProgramId, why: Refusal) {
+        if why == Refusal::StopsItself {
+            self.forbid_freezing(id, why);
+        }
+        self.tell(Happening::Refused(id, Aspect::Frozen, why));
+    }
+
     /// Why a program must not be paused while it waits as it does now. It is then left running for
     /// good.
     pub(super) fn must_wait_undisturbed(&mut self, live: &Live) -> Option<Refusal> {
@@ -40,7 +48,9 @@ impl Linux {
         let is_told = |pid| live.freezer.needs_processes() && parents.contains(&pid);
         let why = stats.iter().take(MOST_PROCESSES).find_map(|stat| match stat.pid {
             pid if dependencies::waits_for_events(proc, pid) => Some(Refusal::WaitsForEvents),
-            pid if is_told(pid) && stops_itself(pid, proc) => Some(Refusal::StopsItself),
+            pid if is_told(pid) && stops_itself(pid, proc).unwrap_or(false) => {
+                Some(Refusal::StopsItself)
+            }
             pid if is_told(pid) && dependencies::waits_for_stops(proc, pid) => {
                 Some(Refusal::WaitsForStops)
             }
@@ -48,16 +58,6 @@ impl Linux {
         })?;
         self.forbid_freezing(live.id, why);
         Some(why)
-    }
-}
-
-impl Linux {
-    /// A program was not frozen for this reason, as its freezer has found.
-    pub(super) fn could_not_freeze(&mut self, id: ProgramId, why: Refusal) {
-        if why == Refusal::StopsItself {
-            self.forbid_freezing(id, why);
-        }
-        self.tell(Happening::Refused(id, Aspect::Frozen, why));
     }
 }
 
@@ -84,8 +84,8 @@ fn held(why: Refusal) -> &'static str {
              signals stop its own (freezable = true overrides this)"
         }
         Refusal::StopsItself => {
-            "has a process that stops itself when its child is stopped by a signal (as `script` \
-             and `su` do), and nothing would continue it"
+            "has a process or a parent that stops itself when its child is stopped by a signal (as \
+             `script` and `su` do), and nothing would continue it"
         }
         Refusal::CatchesContinue => {
             "catches SIGCONT, which pauses by signals send (freezable = true overrides this)"

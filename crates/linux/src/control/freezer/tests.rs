@@ -5,6 +5,7 @@ use std::fs;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use tempfile::TempDir;
 
 use super::*;
@@ -274,11 +275,14 @@ fn a_process_that_could_not_be_continued_is_tried_again() {
 /// stopped before the child is looked at, and is continued.
 #[test]
 fn no_child_of_a_process_that_stops_itself_is_stopped() {
-    for (name, blocked, target, is_refused) in [
-        ("script", "0", "/dev/null", true),
-        ("renamed", "10000", "/dev/ptmx", true),
-        ("python3", "0", "/dev/ptmx", false),
-        ("cargo", "10000", "/dev/null", false),
+    const TERMINAL: &str = "/dev/ptmx";
+    const SIGNALS: &str = "anon_inode:[signalfd]";
+    for (name, blocked, targets, is_refused) in [
+        ("script", "0", ["/dev/null"; 2], true),
+        ("renamed", "10000", [TERMINAL, SIGNALS], true),
+        ("python3", "0", [TERMINAL, SIGNALS], false),
+        ("make", "10000", [TERMINAL; 2], false),
+        ("systemd", "10000", [SIGNALS; 2], false),
     ] {
         let mut stage = Stage::new();
         let (main, child) = (stage.start(), stage.start());
@@ -287,11 +291,17 @@ fn no_child_of_a_process_that_stops_itself_is_stopped() {
         fs::write(folder.join("comm"), format!("{name}\n")).unwrap();
         fs::write(folder.join("status"), format!("SigBlk:\t{blocked}\n")).unwrap();
         fs::create_dir(folder.join("fd")).unwrap();
-        std::os::unix::fs::symlink(target, folder.join("fd/3")).unwrap();
+        for (number, target) in targets.iter().enumerate() {
+            std::os::unix::fs::symlink(target, folder.join(format!("fd/{number}"))).unwrap();
+        }
         let mut freezer = Freezer::of(None, true).unwrap();
         let expected = if is_refused { Err(Refusal::StopsItself) } else { Ok(()) };
         assert_eq!(freezer.freeze(&stage.tree(main), &stage.proc), expected, "{name}");
         [main, child].iter().for_each(|pid| eventually_stopped(*pid, !is_refused));
+        // The kernel keeps for the parent that a child was continued.
+        let continued = WaitIdOptions::CONTINUED | WaitIdOptions::NOHANG;
+        let child = WaitId::Pid(Pid::from_raw(child).unwrap());
+        assert!(waitid(child, continued).unwrap().is_none(), "{name}");
     }
 }
 
