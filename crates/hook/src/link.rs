@@ -5,6 +5,8 @@
 //! [`PATIENCE`] at most; then the last limit holds. The request is lowered, without waiting, once
 //! no region has requested more for [`FALLS`]. A program that alternates between many and few
 //! threads therefore sends one request, and cosched still learns when its large regions are over.
+//! A region of one thread waits for nothing. It lowers the request only if its thread made the
+//! larger one: others compute beside a large region, and need no thread more.
 //!
 //! cosched is gone when its heartbeat is stale, or when the socket, which is checked every
 //! [`LOOK`], is closed. From then on every region gets its request. The first connection of a
@@ -13,9 +15,12 @@
 //! A child made by `fork` drops both, and gets its own at its first request. A child of a bare
 //! `clone`, of which the C library knows nothing, keeps its parent's: it reads the same limits.
 
-use core::ptr::null_mut;
+use core::ptr::{self, null_mut};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
+use core::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize,
+};
+use std::thread_local;
 
 use cosched_page::{BarrierTally, Page, ThreadRequest, ThreadTable};
 
@@ -55,8 +60,9 @@ static WATCHES_FORKS: AtomicBool = AtomicBool::new(false);
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 /// The last request, in threads.
 static REQUESTED: AtomicU32 = AtomicU32::new(0);
-/// When a region last requested as many, and the largest request since.
+/// When and by which thread a region last requested as many, and the largest request since.
 static REACHED: AtomicU64 = AtomicU64::new(0);
+static REACHED_BY: AtomicUsize = AtomicUsize::new(0);
 static MOST_SINCE: AtomicU32 = AtomicU32::new(0);
 static LOOKED: AtomicU64 = AtomicU64::new(0);
 
@@ -158,17 +164,26 @@ pub(crate) fn region(requested: i32) -> i32 {
     let last = REQUESTED.load(Relaxed);
     if threads == last {
         REACHED.store(now, Relaxed);
+        REACHED_BY.store(me(), Relaxed);
         MOST_SINCE.store(0, Relaxed);
     } else if threads > last {
         // One that gets what it requests in any case does not wait for the answer.
         send_request(page, threads, threads > 1);
-    } else {
+    } else if threads > 1 || REACHED_BY.load(Relaxed) == me() {
         let most = MOST_SINCE.fetch_max(threads, Relaxed).max(threads);
         if now.wrapping_sub(REACHED.load(Relaxed)) > FALLS {
             send_request(page, most, false);
         }
     }
     page.rule().bound(requested)
+}
+
+/// This thread: an address of its own.
+fn me() -> usize {
+    thread_local! {
+        static HERE: u8 = const { 0 };
+    }
+    HERE.try_with(|here| ptr::from_ref(here).addr()).unwrap_or(0)
 }
 
 #[inline]
@@ -320,6 +335,7 @@ fn send_request(page: &Page, threads: u32, blocked: bool) {
     REQUESTED.store(threads, Relaxed);
     MOST_SINCE.store(0, Relaxed);
     REACHED.store(sys::coarse_now(), Relaxed);
+    REACHED_BY.store(me(), Relaxed);
     if !socket.0.ring() {
         return socket.hang_up();
     }

@@ -192,7 +192,8 @@ fn barrier_stats(page: &mut MetricsPage, snapshot: &Snapshot) {
     each(latency, help, |it| Some(it.barrier_stats?.times?.latency_seconds));
     let help = "Time from the first arrival at these barriers to each thread's own.";
     let completion = "cosched_program_barrier_completion_seconds";
-    each(completion, help, |it| it.barrier_stats?.times?.completion_seconds);
+    let of: FigureOf = |it| it.barrier_stats?.times?.completion_seconds;
+    page.each(&programs, completion, "gauge", help, of);
     let help = "Longest time from the first arrival at such a barrier to its completion.";
     let longest = "cosched_program_barrier_longest_latency_seconds";
     let of: FigureOf = |it| Some(it.barrier_stats?.times?.longest_latency_seconds);
@@ -425,7 +426,7 @@ mod tests {
                 "cosched_program_barrier_waiting_seconds_total{program=\"solver\"} 0.05",
                 "cosched_program_barrier_spinning_seconds_total{program=\"solver\"} 0.02",
                 "cosched_program_barrier_latency_seconds_total{program=\"solver\"} 0.04",
-                "cosched_program_barrier_completion_seconds_total{program=\"solver\"} 0.1",
+                "cosched_program_barrier_completion_seconds{program=\"solver\"} 0.1",
                 "cosched_program_barrier_longest_latency_seconds{program=\"solver\"} 0.003",
             ],
         );

@@ -52,7 +52,7 @@ const ROUND_SHIFT: u32 = 4;
 /// The assumed cost of a wake-up before one was measured. Two threads with 8 us of work that
 /// slept at every barrier had rounds of 37 us (`docs/research/barrier.md`).
 const ASSUMED_WAKE_NS: u64 = 29_000;
-/// So many of the lowest bits of a round's number go with the time of its first arrival: a thread
+/// This many of the lowest bits of a round's number go with the time of its first arrival: a thread
 /// that is slow does not take that of another round for its own.
 const TAG: u32 = 16;
 /// The bounds of a believable cost of a wake-up: chosen, not measured. A woken thread that
@@ -264,9 +264,6 @@ impl Barrier {
             self.wait(round - 1, wait_mode, wait, by);
         }
         // Before any thread can arrive in the next round.
-        if wait.after_first.is_some() {
-            self.began.store(0, Relaxed);
-        }
         if wait_mode == WaitMode::Tidon {
             by.tell_arrival(true, by.now());
         }

@@ -12,13 +12,13 @@
 //!
 //! A wait beyond the first checks is timed in any case, since it needs the clock to decide what to
 //! do. The first checks need none, and reading it would cost a fast barrier a tenth of its speed.
-//! They are therefore timed in one of [`SAMPLED`] rounds, and count as often. Arrivals are timed in
-//! the same rounds. The number is a
-//! prime: a program that repeats a fixed number of barriers has each of them timed as often.
+//! They are therefore timed in one of [`SAMPLED`] rounds, and count as often. That is a prime: a
+//! program that repeats a fixed number of barriers has each of them timed as often. Arrivals are
+//! timed in the same rounds.
 
 use cosched_page::Passage;
 
-/// First checks are timed in one of so many rounds.
+/// Arrivals and first checks are timed in one of so many rounds.
 pub(crate) const SAMPLED: u64 = 17;
 
 /// A thread that spins and reads the clock this much later had no CPU, ns. Checks between two
