@@ -4,8 +4,8 @@
 //! how many are in flight at once. Three kinds of interference make that longer:
 //!
 //! * **[buses](crate::prices)**: traffic queues up;
-//! * **caches**: programs with too large footprints share the cache in proportion to them, and
-//!   miss more. A program that comes back to a cache that others have used meanwhile [brings
+//! * **[caches](crate::prices)**: programs with too large footprints share them, and miss more. A
+//!   program that comes back to a cache that others have used meanwhile [brings
 //!   back](crate::eviction) the lines that are gone;
 //! * **SMT**: two busy siblings each get a share of the core.
 //!

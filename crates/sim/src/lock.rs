@@ -7,7 +7,7 @@
 //!
 //! *Solaris.* The release wakes the thread that has slept longest only where no thread spins on a
 //! CPU. A woken thread does not spin again. *Linux.* The release wakes a sleeper in any case, and
-//! it spins again, if its program does.
+//! it spins again, if its program does, as libgomp's waiters do.
 //!
 //! *What more threads cost.* Every spinning thread reads the word after the release. Half of these
 //! reads come before that of the next holder, on average, one after another.
@@ -17,7 +17,8 @@
 //! (queued again). glibc `nptl/lowlevellock`, libgomp `config/linux/mutex.c` (a futex is woken
 //! whenever its queue is not empty). What reads cost: Boyd-Wickizer, Kaashoek, Morris and
 //! Zeldovich, "Non-scalable locks are dangerous" (Linux Symposium 2012), section 3. Chance, ours:
-//! a spinning thread looks at a random moment, so its answer takes up to twice its distance.
+//! a spinning thread looks at a random moment, so any may be first that is less than twice as far
+//! as the nearest; that costs nothing more.
 
 use cosched_core::Nanos;
 

@@ -86,11 +86,7 @@ impl SimulatedWorld {
     /// with the lowest priority to displace.
     pub(crate) fn least_ranked(&self, tid: Tid, own: usize) -> usize {
         let rank = self.threads[tid as usize].turn.rank;
-        let highest = |cpu: usize| {
-            let cpu = &self.cpus[cpu];
-            let current = cpu.current.map(|tid| self.threads[tid as usize].turn.rank);
-            cpu.queue.iter().map(|turn| turn.rank).chain(current).max()
-        };
+        let highest = |cpu: usize| self.highest(cpu);
         if self.may_use(tid, own) && highest(own).is_none_or(|highest| highest < rank) {
             return own;
         }

@@ -238,7 +238,9 @@ impl Domain {
         self.age_caches(hardware.cache_bytes);
         for kind in &mut self.kinds {
             let holds = kind.touches * self.stays[usize::from(kind.cache)];
-            let fits = if kind.footprint > 0.0 { (holds / kind.footprint).min(1.0) } else { 1.0 };
+            // What is never used is never missed.
+            let is_used = kind.footprint > 0.0 && kind.touches > 0.0;
+            let fits = if is_used { (holds / kind.footprint).min(1.0) } else { 1.0 };
             let mix = kind.mix;
             let warm = mix.misses + (mix.misses_without_cache - mix.misses) * (1.0 - fits);
             kind.misses = if kind.refills { mix.misses_without_cache } else { warm };
@@ -409,7 +411,7 @@ mod tests {
         }
     }
 
-    /// What one thread of each of these programs holds of a cache of 16 MiB behind two CPUs, in MiB,
+    /// What one thread of each program holds of a cache of 16 MiB behind two CPUs, in MiB,
     /// and for how long a line stays there, microseconds.
     fn shared(mixes: [Mix; 2]) -> ([f64; 2], f64) {
         let hardware = Hardware::words("l3:1 core:2 bus=llc:1000").unwrap();

@@ -297,7 +297,7 @@ impl SimulatedWorld {
     }
 
     /// The highest priority on a CPU or in its queue.
-    fn highest(&self, cpu: usize) -> Option<u8> {
+    pub(crate) fn highest(&self, cpu: usize) -> Option<u8> {
         let cpu = &self.cpus[cpu];
         let current = cpu.current.map(|tid| self.threads[tid as usize].turn.rank);
         cpu.queue.iter().map(|turn| turn.rank).chain(current).max()

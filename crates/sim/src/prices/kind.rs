@@ -15,7 +15,8 @@ pub(crate) struct ThreadKind {
     pub(super) is_remote: bool,
     /// The bytes of cache that one thread can use.
     pub(super) footprint: f64,
-    /// The bytes of cache that one thread uses per nanosecond, alone on the machine.
+    /// The bytes of cache that one thread uses per nanosecond, with all its lines and no traffic of
+    /// others.
     pub(super) touches: f64,
     /// The share of the core.
     pub(super) share: f64,
