@@ -173,6 +173,8 @@ impl Waiting for World {
     fn note(&self, how: Passage, wait: Wait) {
         self.passed[how as usize].fetch_add(1, SeqCst);
         self.firsts.fetch_add(wait.is_first.into(), SeqCst);
+        let most = if wait.is_first { 0 } else { self.clock.load(SeqCst) as u64 };
+        assert!(wait.after_first.is_none_or(|after| after <= most), "{wait:?}");
     }
 }
 

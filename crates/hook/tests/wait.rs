@@ -7,7 +7,7 @@
 mod wait;
 
 use cosched_page::Passage;
-use wait::{PREEMPTED_NS, SAMPLED, Wait};
+use wait::{PREEMPTED_NS, SAMPLED, Wait, since, stamp};
 
 /// The first arrival of a round. Its first checks are timed if the round is sampled.
 fn arrival(is_sampled: bool) -> Wait {
@@ -84,6 +84,16 @@ fn yielding_is_no_spinning() {
     wait.leaves();
     wait.passes(|| 3_000);
     assert_eq!((wait.spun(), wait.waited(), wait.passage()), (0, 3_000, Passage::Yielded));
+}
+
+#[test]
+fn arrivals_are_held_against_the_first_one_of_their_round() {
+    let first = stamp(17, 5_000);
+    assert_eq!(since(first, 17, 8_000), 3_000);
+    assert_eq!([since(first, 34, 8_000), since(0, 0, 8_000)], [0, 0], "of another round, of none");
+    assert_eq!(since(first, 17, 4_900), 0, "clocks differ");
+    let late = (1 << 48) - 10;
+    assert_eq!(since(stamp(17, late), 17, late + 30), 30, "after some three days");
 }
 
 /// Clocks of several CPUs may differ a little.

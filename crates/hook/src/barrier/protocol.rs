@@ -35,7 +35,7 @@ use cosched_page::{LOAD_UPDATE, Passage};
 use super::atomic::AtomicU64;
 use super::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use super::stack::BarrierPlacement;
-use super::wait::Wait;
+use super::wait::{Wait, since, stamp};
 use super::wait_mode::{Laggards, SpinLimits, WaitMode, WaiterAction};
 
 /// How many threads of a barrier its waiters can see.
@@ -52,9 +52,6 @@ const ROUND_SHIFT: u32 = 4;
 /// The assumed cost of a wake-up before one was measured. Two threads with 8 us of work that
 /// slept at every barrier had rounds of 37 us (`docs/research/barrier.md`).
 const ASSUMED_WAKE_NS: u64 = 29_000;
-/// This many of the lowest bits of a round's number go with the time of its first arrival: a thread
-/// that is slow does not take that of another round for its own.
-const TAG: u32 = 16;
 /// The bounds of a believable cost of a wake-up: chosen, not measured. A woken thread that
 /// waits longer waits for its turn on the CPU.
 const LEAST_WAKE_NS: u64 = 5_000;
@@ -131,8 +128,7 @@ pub(crate) struct Barrier {
     first: CacheLine<AtomicU64>,
     /// How threads that wait for each other are placed.
     stack: BarrierPlacement,
-    /// When the first thread of a timed round arrived, ns, above the lowest bits of its number; 0:
-    /// none has.
+    /// The [`stamp`] of the latest timed round; 0: none has begun.
     began: AtomicU64,
     /// When sleepers were last woken, ns.
     woken: AtomicU64,
@@ -243,17 +239,11 @@ impl Barrier {
     /// How long ago the first thread of a round arrived, ns. All threads of the round ask; one that
     /// does before the first one has arrived at the same time.
     fn since_first(&self, round: u64, is_first: bool, now: u64) -> u64 {
-        let (now, tag) = (now << TAG, round & !(u64::MAX << TAG));
         if is_first {
-            self.began.store(now | tag, Relaxed);
+            self.began.store(stamp(round, now), Relaxed);
             return 0;
         }
-        let began = self.began.load(Relaxed);
-        let passed = now.wrapping_sub(began & u64::MAX << TAG) as i64 >> TAG;
-        if began == 0 || (began ^ tag) & !(u64::MAX << TAG) != 0 {
-            return 0;
-        }
-        u64::try_from(passed).unwrap_or(0)
+        since(self.began.load(Relaxed), round, now)
     }
 
     /// Ends the round.

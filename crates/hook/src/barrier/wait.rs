@@ -26,6 +26,29 @@ pub(crate) const SAMPLED: u64 = 17;
 /// kernel has slices below 100 us.
 pub(crate) const PREEMPTED_NS: u64 = 50_000;
 
+/// This many of the lowest bits of a round's number go with the time of its first arrival. A thread
+/// that is slow thus does not take that of another round for its own.
+const TAG: u32 = 16;
+
+/// The time of a round's first arrival, ns, above the lowest bits of the round's number.
+pub(crate) fn stamp(round: u64, now: u64) -> u64 {
+    now << TAG | tag(round)
+}
+
+/// How long after a stamped arrival `now` is, ns; 0 if the stamp is none, or of another round.
+pub(crate) fn since(stamp: u64, round: u64, now: u64) -> u64 {
+    if stamp == 0 || tag(stamp) != tag(round) {
+        return 0;
+    }
+    // What is shifted out, of either time, counts for nothing: it is the same for hours.
+    let passed = (now << TAG).wrapping_sub(stamp ^ tag(stamp)) as i64 >> TAG;
+    u64::try_from(passed).unwrap_or(0)
+}
+
+fn tag(number: u64) -> u64 {
+    number & !(u64::MAX << TAG)
+}
+
 /// What a thread did until it could pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wait {
