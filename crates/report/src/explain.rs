@@ -17,6 +17,7 @@ mod story;
 mod sum;
 #[cfg(test)]
 mod tests;
+mod thread_decisions;
 mod thread_limits;
 mod turns;
 
@@ -24,6 +25,7 @@ pub use choices::Choice;
 pub use moment::{Moment, ProgramMoment, QuantumMoment};
 pub use slices::{SliceChoice, TriedActuator, unset, why_unset};
 pub use story::{CoRunner, LongestWait, Misfortune, ProgramStory, Story, WaitReason};
+pub use thread_decisions::ThreadDecision;
 pub use thread_limits::ThreadLimit;
 pub(crate) use thread_limits::thread_limits;
 

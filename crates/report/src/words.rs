@@ -16,6 +16,9 @@ use cosched_results::result::{ProgramResult, RunResult};
 
 use crate::detached;
 
+/// Of many lines about decisions, this many first ones and this many last ones are told.
+const SHOWN: usize = 6;
+
 /// A reason as a clause: what holds for every reason of its kind, then the figures of this case in
 /// brackets.
 pub fn reason(why: &Why) -> String {
@@ -128,6 +131,17 @@ pub fn exit(exit: Exit) -> String {
         Exit::Failed(_) => "not started".to_owned(),
         Exit::Unknown => "unknown".to_owned(),
     }
+}
+
+/// A line for each; of many, only the first ones and the last ones.
+pub(crate) fn abridged<T>(all: &[T], line: impl Fn(&T) -> String) -> Vec<String> {
+    let hidden = all.len().saturating_sub(2 * SHOWN);
+    if hidden < 2 {
+        return all.iter().map(line).collect();
+    }
+    let more = format!("  ({hidden} more)");
+    let (first, last) = (&all[..SHOWN], &all[all.len() - SHOWN..]);
+    first.iter().map(&line).chain([more]).chain(last.iter().map(&line)).collect()
 }
 
 /// A text with a capital first letter.

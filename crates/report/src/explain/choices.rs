@@ -5,9 +5,8 @@ use cosched_policy::reasons::{AutoReason, Mode, ReasonCode};
 use cosched_results::result::RunResult;
 use serde::Serialize;
 
-use super::slices::abridged;
 use crate::history::{nanos, reasons};
-use crate::words;
+use crate::words::{self, abridged};
 
 /// A choice of the policy `auto`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

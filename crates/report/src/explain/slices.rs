@@ -14,10 +14,8 @@ use serde::Serialize;
 
 use super::story::ProgramStory;
 use crate::history::{nanos, reasons_about};
+use crate::words::abridged;
 use crate::{spinning, treatment, words};
-
-/// Of many slices or trials, the sentences have this many first ones and this many last ones.
-const SHOWN: usize = 6;
 
 /// A slice that was chosen for a program.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -200,15 +198,4 @@ pub(super) fn in_words(story: &ProgramStory, run: &RunResult, slot: usize) -> Ve
     };
     lines.extend(abridged(trials, trial));
     lines
-}
-
-/// A line for each; of many, only the first ones and the last ones.
-pub(super) fn abridged<T>(all: &[T], line: impl Fn(&T) -> String) -> Vec<String> {
-    let hidden = all.len().saturating_sub(2 * SHOWN);
-    if hidden < 2 {
-        return all.iter().map(line).collect();
-    }
-    let more = format!("  ({hidden} more)");
-    let (first, last) = (&all[..SHOWN], &all[all.len() - SHOWN..]);
-    first.iter().map(&line).chain([more]).chain(last.iter().map(&line)).collect()
 }

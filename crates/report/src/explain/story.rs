@@ -16,11 +16,11 @@ use serde::Serialize;
 
 use super::SCHEMA;
 use super::choices::{self, Choice};
-use super::left_to_linux;
 use super::slices::{self, SliceChoice, TriedActuator};
+use super::thread_decisions::{self, ThreadDecision};
 use super::thread_limits::{self, ThreadLimit};
 use super::turns::ProgramTurns;
-use super::{barrier_stats, lag, spread, sum};
+use super::{barrier_stats, lag, left_to_linux, spread, sum};
 use crate::disturbance;
 use crate::history::{Activity, History, Phase, PlannedQuantum, Sent, nanos};
 use crate::interference::Interference;
@@ -71,8 +71,7 @@ pub struct ProgramStory {
     pub waiting_seconds: f64,
     /// How long another process stopped it; 0 where that is not distinguishable from rounding.
     pub stopped_seconds: f64,
-    /// Turnaround - solo time - waiting - stopped. Below 0 where it ran for a little less than its
-    /// solo time, which is noise.
+    /// Turnaround - solo time - waiting - stopped. Below 0 is noise of the solo time.
     pub interference_seconds: Option<f64>,
     /// How often it got a turn.
     pub turns: usize,
@@ -88,21 +87,21 @@ pub struct ProgramStory {
     pub co_runners: Vec<CoRunner>,
     /// Its time slices, in order of time; empty under policies that choose none.
     pub slices: Vec<SliceChoice>,
-    /// The trials of actuators, in order of time; empty under policies without
-    /// trials.
+    /// The trials of actuators, in order of time; empty under policies without trials.
     pub trials: Vec<TriedActuator>,
     /// The learned setting for its threads, from earlier runs or repetitions, where it was used.
     pub recalled: Option<Actuator>,
     /// How its threads were scheduled last, where the run says it.
     pub scheduled: Option<Actuator>,
+    /// What was decided about its single threads, in order of time.
+    pub thread_decisions: Vec<ThreadDecision>,
     /// Its thread limits, in order of time; empty under policies that set none.
     pub thread_limits: Vec<ThreadLimit>,
     /// How its threads waited at barriers; `None`: at its own barriers.
     pub barrier: Option<BarrierResult>,
     /// How much of its CPU time went to spin loops, where it was sampled.
     pub spinning: Option<Spinning>,
-    /// What the policy used instead of the progress that it did not report. `None`: it reported its
-    /// progress, or no policy needed it.
+    /// What the policy used instead of progress that it needed and the program did not report.
     pub instead_of_progress: Option<Instead>,
     /// Its deviations from the plan, the most frequent first.
     pub deviations: Vec<Misfortune>,
@@ -331,6 +330,7 @@ fn program(history: &History<'_>, slot: usize) -> ProgramStory {
         trials: slices::trials(history.result, slot),
         recalled: slices::recalled(history.result, slot),
         scheduled: slices::scheduled(history.result, slot),
+        thread_decisions: thread_decisions::of(history.result, slot),
         thread_limits: thread_limits::thread_limits(history.result, slot),
         barrier: program.barrier.clone(),
         spinning: program.spinning.clone(),
@@ -472,6 +472,7 @@ fn in_words(
     lines.extend(spinning::in_words(program));
     lines.extend(unpaused::in_words(run, program));
     lines.extend(slices::in_words(story, run, slot));
+    lines.extend(thread_decisions::in_words(&story.thread_decisions));
     lines.extend(thread_limits::in_words(&story.thread_limits));
     lines.extend(lag::in_words(run, slot));
     lines.extend(barrier_stats::in_words(program));

@@ -7,9 +7,8 @@ use cosched_policy::reasons::LimitReason;
 use cosched_results::result::RunResult;
 use serde::Serialize;
 
-use super::slices::abridged;
 use crate::history::{nanos, reasons_about};
-use crate::words;
+use crate::words::{self, abridged};
 
 /// A thread limit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
