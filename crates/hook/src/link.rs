@@ -32,6 +32,9 @@ const PATIENCE: u64 = 5;
 const WELCOME: u64 = 1000;
 /// For how long regions have to request less before the request is lowered, milliseconds.
 const FALLS: u64 = 10;
+/// For how long the first regions have to request one thread before cosched hears of it,
+/// milliseconds.
+const SERIAL: u64 = 1000;
 /// How often to check whether the socket is closed, milliseconds.
 const LOOK: u64 = 100;
 
@@ -166,6 +169,8 @@ pub(crate) fn region(requested: i32) -> i32 {
         REACHED.store(now, Relaxed);
         REACHED_BY.store(me(), Relaxed);
         MOST_SINCE.store(0, Relaxed);
+    } else if threads == 1 && last == 0 && !has_lasted(now) {
+        // Another thread may have begun a larger one before there was a connection.
     } else if threads > last {
         // One that gets what it requests in any case does not wait for the answer.
         send_request(page, threads, threads > 1);
@@ -176,6 +181,12 @@ pub(crate) fn region(requested: i32) -> i32 {
         }
     }
     page.rule().bound(requested)
+}
+
+/// Whether all regions so far have requested one thread, for so long that a request may say it.
+fn has_lasted(now: u64) -> bool {
+    let first = REACHED.compare_exchange(0, now, Relaxed, Relaxed).err();
+    first.is_some_and(|first| now.wrapping_sub(first) > SERIAL)
 }
 
 /// This thread: an address of its own.
