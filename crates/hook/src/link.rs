@@ -6,7 +6,8 @@
 //! no region has requested more for [`FALLS`]. A program that alternates between many and few
 //! threads therefore sends one request, and cosched still learns when its large regions are over.
 //! A region of one thread waits for nothing. It lowers the request only if its thread made the
-//! larger one: others compute beside a large region, and need no thread more.
+//! larger one: others compute beside a large region, and need no thread more. That a program has
+//! no other regions is believed after [`SERIAL`].
 //!
 //! cosched is gone when its heartbeat is stale, or when the socket, which is checked every
 //! [`LOOK`], is closed. From then on every region gets its request. The first connection of a

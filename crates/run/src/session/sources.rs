@@ -73,15 +73,7 @@ pub(super) fn check_peak(request: &Request<'_>) -> Result<(), Failure> {
         || !request.kind.learns(Learns::SoloSpeeds)
         || request.profiles.iter().any(is_known)
         || counters::check(Events::HARDWARE).is_ok();
-    match is_of_use {
-        true => Ok(()),
-        false => Err(Failure::Input(
-            "--peak-bandwidth needs the memory traffic of the programs, and it is not known of any \
-             program; leave the option out, or set `memory_gigabytes_per_second` of the programs \
-             in a jobs file"
-                .to_owned(),
-        )),
-    }
+    needs_traffic("--peak-bandwidth", is_of_use)
 }
 
 /// A table of slowdowns is refused where it predicts no program's progress.
@@ -92,13 +84,16 @@ pub(super) fn check_slowdowns(request: &Request<'_>) -> Result<(), Failure> {
     let is_of_use = request.how.policy.slowdowns.is_none()
         || !request.kind.learns(Learns::SoloSpeeds)
         || request.profiles.iter().any(|profile| has_prediction(profile, request));
+    needs_traffic("--slowdowns", is_of_use)
+}
+
+fn needs_traffic(option: &str, is_of_use: bool) -> Result<(), Failure> {
     match is_of_use {
         true => Ok(()),
-        false => Err(Failure::Input(
-            "--slowdowns needs the memory traffic of a program, and it is not known of any; leave \
+        false => Err(Failure::Input(format!(
+            "{option} needs the memory traffic of the programs, and it is not known of any; leave \
              the option out, or set `memory_gigabytes_per_second` of the programs in a jobs file"
-                .to_owned(),
-        )),
+        ))),
     }
 }
 
