@@ -134,14 +134,14 @@ fn a_program_that_binds_itself_is_not_moved_for_its_turn() {
         (0..cpus).map(|n| program(&format!("other{n}"), "threads = 1", OTHER)).collect();
     let policy = "minwait --pinning affinity";
     for backend in Backend::here() {
-        // The waiting times decide which program gets which CPUs: now and then, they are those that
-        // the program has already.
+        // The waiting times decide which program gets which CPUs: in up to 8 of 10 runs, they are
+        // those that the program has already.
         let was_to_be_elsewhere = || {
             let (place, result) = trapped_beside(&others, 1, policy, backend, &pin);
             assert_eq!(place.read("out/trap.stdout"), "stayed\n", "{backend:?}");
             refusals(&result).contains(&Refusal::NoCpuLeft)
         };
-        assert!((0..10).any(|_| was_to_be_elsewhere()), "{backend:?}");
+        assert!((0..60).any(|_| was_to_be_elsewhere()), "{backend:?}");
     }
 }
 
