@@ -24,7 +24,7 @@ use crate::how::check::useless;
 use crate::session::{Origins, Request, Session};
 use crate::table::{self, AfterTable};
 use crate::ui::failure::{Failure, exit_code};
-use crate::ui::{print, print_json, say};
+use crate::ui::{print, print_json};
 
 /// What to attach to.
 #[derive(Debug, Args)]
@@ -66,11 +66,6 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
         ..Request::new(&workload, args.place.policy, &how, &profiles)
     };
     let live = session.open_live(&request, args.place.metrics.as_ref())?;
-    let names: Vec<&str> = workload.programs.iter().map(|spec| spec.name.as_str()).collect();
-    say(format_args!(
-        "attaching to {}; Ctrl-C detaches and restores the original settings",
-        names.join(", ")
-    ));
     let ran = session.show(&request, live)?;
     match args.json {
         true => print_json(&ran.result.to_json())?,

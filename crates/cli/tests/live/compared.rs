@@ -186,17 +186,24 @@ fn a_run_offers_a_comparison_only_where_it_can_be_made() {
 #[test]
 fn a_scheduler_that_cannot_be_had_is_refused_in_time() {
     let place = Place::new();
-    for command in [
-        &["compare", "--policies", "linux", "--variant", "e=turns --scheduler ext"] as &[_],
-        &["run", "--scheduler", "ext"],
+    let mut running = Command::new("sleep").arg("600").spawn().unwrap();
+    let (pid, programs) = (running.id().to_string(), ["--", "touch", "made", ":::", "true"]);
+    let compare = ["compare", "--policies", "linux", "--variant", "e=turns --scheduler ext"];
+    for (command, what) in [
+        (&compare[..], &programs[..]),
+        (&["run", "--scheduler", "ext"], &programs),
+        (&["attach", "--scheduler", "ext"], &[&pid]),
     ] {
         let mut cosched = Command::new(place.executable());
-        cosched.args(command).args(["--out", "out", "--", "touch", "made", ":::", "true"]);
+        cosched.args(command).args(["--out", "out"]).args(what);
         cosched.env("COSCHED_EXT", "/nowhere/cosched-ext").current_dir(place.folder());
         let output = cosched.output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(said.contains("cannot start /nowhere/cosched-ext"), "{said}");
+        assert!(!said.contains("attaching"), "{said}");
         assert!(!place.path("made").exists() && !place.path("out").exists(), "{said}");
     }
+    running.kill().unwrap();
+    running.wait().unwrap();
 }

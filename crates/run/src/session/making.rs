@@ -271,6 +271,13 @@ impl Session {
             }
         }
         if is_shown {
+            if let Origins::Running(_) = request.origins {
+                let names: Vec<&str> = programs.iter().map(|spec| spec.name.as_str()).collect();
+                talk.tell(format_args!(
+                    "attaching to {}; Ctrl-C detaches and restores the original settings",
+                    names.join(", ")
+                ));
+            }
             let weights = unused_weights(&request.workload.programs, [(request.kind, request.how)]);
             let malleable = programs.iter().any(|spec| spec.malleable);
             let notes = weights.into_iter().chain(without_malleable(&[request.kind], malleable));
