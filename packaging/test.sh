@@ -6,10 +6,13 @@ set -euo pipefail
 source "$(dirname "$0")/places.sh"
 
 [[ -e $DEB ]] || fail "$DEB is missing. Remedy: make package"
+[[ -e $EXT_DEB ]] || fail "$EXT_DEB is missing. Remedy: make package"
 source "$ROOT/packaging/roots.sh"
 
-lintian --allow-root --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs "$DEB"
+lintian --allow-root --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs "$DEB" "$EXT_DEB"
 say "ok: lintian finds no error, and warns of nothing"
+# The libraries that cosched-ext needs; all else is made for every root.
+INCLUDED+=,$(dpkg-deb --field "$EXT_DEB" Depends | sed 's/([^)]*)//g; s/ //g; s/^cosched,//')
 
 unpack "$(. /etc/os-release && echo "$VERSION_CODENAME")" || fail "there is no clean root"
 
@@ -41,6 +44,17 @@ expect "/cosched-run.1" man --where cosched-run
 for file in bash-completion/completions/cosched doc/cosched/copyright; do
     [[ -s $root/usr/share/$file ]] || fail "/usr/share/$file is missing"
 done
+# What it says of itself: whether the scheduler is possible depends on this machine's kernel.
+loader=/usr/libexec/cosched/cosched-ext
+without=$(inside cosched run --scheduler ext -- true 2>&1) && fail "there is no cosched-ext, and $without"
+[[ $without == *"$loader"* ]] || fail "without cosched-ext, '--scheduler ext' says '$without'"
+cp "$EXT_DEB" "$root/ext.deb"
+inside dpkg --install /ext.deb >/dev/null
+rm "$root/ext.deb"
+with=$(inside "$loader" --check 2>&1) || [[ $with == *remedy* ]] || fail "$loader --check says '$with'"
+say "ok: $loader --check says '$with'"
+[[ -s $root/usr/share/doc/cosched-ext/copyright ]] || fail "cosched-ext has no copyright file"
+inside dpkg --purge cosched-ext >/dev/null
 pages=$(python3 "$ROOT/packaging/pages.py" check "$root/usr/share/doc/cosched") || fail "links of installed pages lead nowhere: $pages"
 say "ok: every link of $pages leads somewhere"
 inside dpkg --purge cosched >/dev/null

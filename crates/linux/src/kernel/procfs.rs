@@ -12,6 +12,7 @@
 //! start time (`Proc::is_same`).
 
 mod cpu_load;
+mod signal_masks;
 mod stat;
 mod state_reader;
 
@@ -261,39 +262,11 @@ impl Proc {
         status.is_ok_and(|status| has_more_rights(&status, user))
     }
 
-    /// Whether a process has a handler for any signal, or ignores SIGPIPE as the runtimes of
-    /// languages do that catch signals by themselves. The C library's own signals do not count.
-    /// One that cannot be read may have.
-    pub(crate) fn knows_signals(&self, pid: i32) -> bool {
-        let status = files::read(&self.folder(pid).join("status"));
-        status.map_or(true, |status| {
-            mask(&status, "SigCgt") & !OF_C_LIBRARY != 0 || mask(&status, "SigIgn") & PIPE != 0
-        })
-    }
-
     /// How often a process has read and written so far; `None`: that is not open to the caller.
     pub(crate) fn reads_and_writes(&self, pid: i32) -> Option<u64> {
         let text = files::read(&self.folder(pid).join("io")).ok()?;
         let count = |name| status_field(&text, name)?.parse::<u64>().ok();
         Some(count("syscr")? + count("syscw")?)
-    }
-
-    /// Whether a process has still to take SIGSTOP.
-    pub(crate) fn is_about_to_stop(&self, pid: i32) -> Result<bool, FileError> {
-        let status = files::read(&self.folder(pid).join("status"))?;
-        Ok(has_pending(&status, STOP))
-    }
-
-    /// Whether a process has a handler for SIGCONT.
-    pub(crate) fn catches_continue(&self, pid: i32) -> bool {
-        let status = files::read(&self.folder(pid).join("status"));
-        status.is_ok_and(|status| mask(&status, "SigCgt") & CONT != 0)
-    }
-
-    /// Whether a process blocks SIGCHLD.
-    pub(crate) fn blocks_child_signals(&self, pid: i32) -> Result<bool, FileError> {
-        let status = files::read(&self.folder(pid).join("status"))?;
-        Ok(mask(&status, "SigBlk") & CHLD != 0)
     }
 
     /// How often the kernel has run a thread; `None`: the thread has ended, or the kernel keeps no
@@ -338,14 +311,6 @@ impl Proc {
         let tracer = number("TracerPid", "a tracer's number")?;
         let threads = number("Threads", "a number of threads")?;
         Ok((Some(tracer).filter(|tracer| *tracer != 0), threads.max(0) as u32))
-    }
-
-    /// Whether a process was killed, or has begun to end, and has not ended yet. It needs CPU time
-    /// for its end, and waits for that in an idle cgroup.
-    pub(crate) fn is_ending(&self, pid: i32) -> Result<bool, FileError> {
-        let status = files::read(&self.folder(pid).join("status"))?;
-        // Read in this order: the signal is taken before the end begins.
-        Ok(has_pending(&status, KILL) || self.stat(pid)?.is_ending)
     }
 
     /// The words of the command that a process was started with, as far as it has not overwritten
@@ -428,26 +393,8 @@ impl Proc {
     }
 }
 
-/// SIGKILL in a mask of signals.
-const KILL: u64 = 1 << 8;
-/// SIGCHLD in a mask of signals.
-const CHLD: u64 = 1 << 16;
-/// SIGSTOP in a mask of signals.
-const STOP: u64 = 1 << 18;
-/// SIGCONT in a mask of signals.
-const CONT: u64 = 1 << 17;
 /// The right to become another user, in a mask of capabilities.
 const CAP_SETUID: u64 = 1 << 7;
-
-/// SIGPIPE, in a mask.
-const PIPE: u64 = 1 << (libc::SIGPIPE - 1);
-/// Signals 32 and 33, in a mask.
-const OF_C_LIBRARY: u64 = 0b11 << 31;
-
-/// Whether a process has still to take one of these signals, by its `/proc/PID/status`.
-fn has_pending(status: &str, signals: u64) -> bool {
-    ["SigPnd", "ShdPnd"].iter().any(|field| mask(status, field) & signals != 0)
-}
 
 /// Whether a process is not of this user alone, or may become another user, by its
 /// `/proc/PID/status`.
