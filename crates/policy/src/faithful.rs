@@ -152,9 +152,9 @@ impl Faithful {
 
     /// Once a program has threads, it is measured. Until then it is looked at often: the paper's
     /// daemon sleeps "while program hasn't create its worker threads" (algorithm 1), for a time
-    /// that it does not say. Here it is a part of the program's age (and [`Params::look`] at
-    /// least), so that workers are noticed late by no more than that, and a program that never
-    /// makes any costs next to nothing. Many such programs share the looks that one would have.
+    /// that it does not say. Here it is a part of the program's age, from [`Params::look`] to
+    /// [`Params::latest`], so that workers are noticed late by no more than that, and a program
+    /// that never makes any costs next to nothing. Many such programs share the looks of one.
     fn count_threads(&mut self, id: ProgramId, world: &World<'_>, plan: &mut Plan) {
         let Some(program) = world.program(id) else { return };
         let looked_at = self.programs.values().filter(|t| t.stage == Stage::Alone).count();
@@ -167,10 +167,11 @@ impl Faithful {
             plan.measure(id, [Measure::Threads], tracked.interval);
             return;
         }
-        let Params { look, late, .. } = self.params;
+        let Params { look, late, latest, .. } = self.params;
         let age = world.now.since(program.arrived);
         let least = look * looked_at as u64;
-        let next = Nanos((age.0 as f64 * late) as u64).max(least).min(tracked.interval);
+        let part = Nanos((age.0 as f64 * late) as u64);
+        let next = part.min(latest).max(least).min(tracked.interval);
         if std::mem::replace(&mut tracked.look, next) != next {
             plan.measure(id, [Measure::Threads], next);
         }

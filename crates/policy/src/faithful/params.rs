@@ -24,8 +24,10 @@ params! {
         /// The shortest time between two counts of a program's threads until it has several.
         look: Nanos = ms(10), [ms(1), secs(10)], "time",
             "assumed: a look takes some 50 us of live time";
-        /// How late its first threads may be noticed, as a part of its age; at most an interval.
+        /// How late its first threads may be noticed, as a part of its age.
         late: f64 = 0.02, [0.0, 1.0], "part of its age", "assumed";
+        /// How late they may be noticed at most, however old it is.
+        latest: Nanos = ms(100), [ms(1), secs(10)], "time", "assumed";
         /// The interval until the first decision, with the guard. With a longer one, a short live
         /// program ends before it gains anything.
         first: Nanos = ms(100), [ms(10), secs(100)], "time", "assumed";
