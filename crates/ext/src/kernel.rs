@@ -6,20 +6,26 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{Func, FuncProto};
 use libbpf_rs::{Error, ErrorKind};
 
-/// Functions of the kernel that the scheduler needs, and how many parameters each has. Some
-/// kernels describe them with a further one, and then refuse every scheduler that calls them.
-const FUNCTIONS: [(&str, usize); 11] = [
-    ("scx_bpf_create_dsq", 2),
-    ("scx_bpf_select_cpu_dfl", 4),
-    ("scx_bpf_pick_idle_cpu", 2),
-    ("scx_bpf_test_and_clear_cpu_idle", 1),
-    ("scx_bpf_kick_cpu", 2),
-    ("scx_bpf_dsq_nr_queued", 1),
-    ("scx_bpf_nr_cpu_ids", 0),
-    ("scx_bpf_task_cpu", 1),
-    ("bpf_iter_scx_dsq_new", 3),
-    ("bpf_iter_scx_dsq_next", 1),
-    ("bpf_iter_scx_dsq_destroy", 1),
+/// Functions of the kernel that the scheduler calls, and how many parameters each has. Some kernels
+/// describe them with a further one, and then refuse every scheduler that calls them. Of two names
+/// the second one is that of Linux 6.12.
+const FUNCTIONS: [(&[&str], usize); 16] = [
+    (&["scx_bpf_create_dsq"], 2),
+    (&["scx_bpf_select_cpu_dfl"], 4),
+    (&["scx_bpf_pick_idle_cpu"], 2),
+    (&["scx_bpf_test_and_clear_cpu_idle"], 1),
+    (&["scx_bpf_kick_cpu"], 2),
+    (&["scx_bpf_dsq_nr_queued"], 1),
+    (&["scx_bpf_nr_cpu_ids"], 0),
+    (&["scx_bpf_task_cpu"], 1),
+    (&["scx_bpf_dsq_insert", "scx_bpf_dispatch"], 4),
+    (&["scx_bpf_dsq_move_to_local", "scx_bpf_consume"], 1),
+    (&["scx_bpf_dsq_move", "scx_bpf_dispatch_from_dsq"], 4),
+    (&["scx_bpf_dsq_move_set_slice", "scx_bpf_dispatch_from_dsq_set_slice"], 2),
+    (&["bpf_cpumask_test_cpu"], 2),
+    (&["bpf_iter_scx_dsq_new"], 3),
+    (&["bpf_iter_scx_dsq_next"], 1),
+    (&["bpf_iter_scx_dsq_destroy"], 1),
 ];
 
 /// The name of the scheduler that is loaded, if one is.
@@ -104,8 +110,14 @@ fn parameters(types: &Btf<'_>, name: &str) -> Option<usize> {
 
 /// The functions that the kernel lacks, or describes otherwise than they are.
 fn malformed(parameters: impl Fn(&str) -> Option<usize>) -> Vec<&'static str> {
-    let is_wrong = |(name, count): &&(&str, usize)| parameters(name) != Some(*count);
-    FUNCTIONS.iter().filter(is_wrong).map(|(name, _)| *name).collect()
+    let wrong = |(names, count): &(&[&'static str], usize)| {
+        let known = names.iter().find_map(|name| Some((*name, parameters(name)?)));
+        match known {
+            Some((name, found)) => (found != *count).then_some(name),
+            None => names.first().copied(),
+        }
+    };
+    FUNCTIONS.iter().filter_map(wrong).collect()
 }
 
 #[cfg(test)]
@@ -121,11 +133,16 @@ mod tests {
     /// Debian's 7.2 kernels show a hidden argument.
     #[test]
     fn functions_that_are_described_wrongly_are_named() {
-        let described = |name: &str| FUNCTIONS.iter().find(|(its, _)| *its == name).map(|it| it.1);
-        assert!(malformed(described).is_empty());
+        let described = |name: &str| {
+            FUNCTIONS.iter().find(|(names, _)| names.contains(&name)).map(|found| found.1)
+        };
         let kicks = |name: &str| usize::from(name == "scx_bpf_kick_cpu");
         let hidden = |name: &str| described(name).map(|count| count + kicks(name));
         assert_eq!(malformed(hidden), ["scx_bpf_kick_cpu"]);
+        let old = |name: &str| described(name).filter(|_| name != "scx_bpf_dsq_insert");
+        assert!(malformed(old).is_empty(), "6.12 has scx_bpf_dispatch");
+        let neither = |name: &str| old(name).filter(|_| name != "scx_bpf_dispatch");
+        assert_eq!(malformed(neither), ["scx_bpf_dsq_insert"]);
         let missing = |name: &str| described(name).filter(|_| name != "scx_bpf_task_cpu");
         let refused =
             NotTaken { has_class: true, malformed: malformed(missing), lacks_rights: false };
