@@ -42,11 +42,12 @@ fn main() {
         ["threads", count] => threads(count.parse().unwrap()),
         ["births", count] => births(count.parse().unwrap()),
         ["locks", count] => locks(count.parse().unwrap()),
+        ["sleeps", count] => sleeps(count.parse().unwrap()),
         ["stages"] => stages(),
         ["trace"] => trace(),
         _ => panic!(
             "usage: trap calls | waits | vfork | pin CPU CPU | threads N | births N | locks N \
-                     | stages | trace"
+                     | sleeps N | stages | trace"
         ),
     }
 }
@@ -200,6 +201,21 @@ fn locks(count: usize) {
     }
     while !Path::new("stop").exists() {
         thread::spawn(|| spin(SHORT)).join().unwrap();
+        thread::sleep(SHORT);
+    }
+    exit(7)
+}
+
+/// Threads that wait for time to pass.
+fn sleeps(count: usize) {
+    for _ in 0..count {
+        thread::spawn(|| {
+            loop {
+                thread::sleep(SHORT);
+            }
+        });
+    }
+    while !Path::new("stop").exists() {
         thread::sleep(SHORT);
     }
     exit(7)

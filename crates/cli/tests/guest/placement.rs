@@ -1,6 +1,7 @@
 //! What cosched sees of each machine, and where it places threads there.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -66,6 +67,34 @@ fn programs_of_one_quantum_are_placed_by_the_topology() {
         }
         place.nothing_is_left_of(&ended);
     }
+}
+
+/// With a cpuset of version 2, a program has the memory nodes of its CPUs.
+#[test]
+fn programs_have_the_memory_of_their_cpus() {
+    if guest_is_one_of(&["numa"]).is_none() {
+        return;
+    }
+    // Only in the root may processes be beside cgroups that have controllers.
+    let root = Path::new("/sys/fs/cgroup");
+    let own = std::fs::read_to_string("/proc/self/cgroup").unwrap();
+    let own = root.join(own.trim().strip_prefix("0::/").unwrap());
+    let go_to = |cgroup: &Path| std::fs::write(cgroup.join("cgroup.procs"), "0").unwrap();
+    go_to(root);
+    for (placement, nodes) in [("packed", ["0", "1"]), ("spread", ["0-1", "2-3"])] {
+        let place = Place::new();
+        let script = "sleep 0.2; grep Mems_allowed_list /proc/self/status";
+        let tables = ["a", "b"].map(|name| program(name, "threads = 2", script));
+        let options = format!("--policy greedy --placement {placement} --pinning cpuset");
+        let ended = place.run(&tables, &options).ended().with(0);
+        assert_eq!(ended.result().backends.pinning, "cpuset");
+        for (name, nodes) in ["a", "b"].into_iter().zip(nodes) {
+            let line = place.read(&format!("out/{name}.stdout"));
+            assert_eq!(line, format!("Mems_allowed_list:\t{nodes}\n"), "{placement}");
+        }
+        place.nothing_is_left_of(&ended);
+    }
+    go_to(&own);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use cosched_core::{Nanos, Why};
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::kernel::sched_attr::{self, SchedAttr, SchedPolicy};
 use cosched_linux::observe::counters::{self, Events};
+use cosched_linux::process::tree::Process;
 use cosched_policy::reasons::FaithfulReason;
 use rustix::process::Signal;
 
@@ -62,6 +63,60 @@ fn the_slices_are_those_of_the_given_table() {
     let chosen = choices("", "--quanta table.toml");
     assert!(!chosen.is_empty());
     assert!(chosen.iter().all(|choice| choice.0 == Nanos::from_millis(7)), "{chosen:?}");
+}
+
+/// Section V-E2: with `--io-waits`, time asleep for anything but locks counts too.
+#[test]
+fn waits_that_are_not_for_locks_count_where_the_user_wants_it() {
+    if !Locker::can_be_changed() {
+        return;
+    }
+    for (option, counts) in [("", false), ("--io-waits", true)] {
+        let place = Place::new();
+        let script = format!("exec {} sleeps 8", place.trap().display());
+        let options = format!("--policy faithful --no-guard --interval 50ms {option}");
+        let cosched = place.run(&[program("sleeps", "", &script)], &options);
+        let has_slice = |process: &Process| {
+            let batch = format!("{:?}", SchedPolicy::Batch);
+            scheduled(process.pid).iter().all(|(class, _)| *class == batch)
+        };
+        eventually("a slice", || place.marked().named("trap").first().is_some_and(has_slice));
+        place.write("stop", "");
+        let result = cosched.ended().result();
+        let reasons = result.decisions.iter().flat_map(|decision| &decision.reasons);
+        let chosen = |why: &Why| match why.read()? {
+            FaithfulReason::Slice { slice, io_wait, .. } => Some((slice, io_wait)),
+            _ => None,
+        };
+        let chosen: Vec<_> = reasons.filter_map(|reason| chosen(&reason.why)).collect();
+        assert!(!chosen.is_empty(), "{option}");
+        let is_long = |slice: Nanos| slice >= Nanos::from_millis(150);
+        let waits = |io_wait: Option<f64>| io_wait.is_some_and(|part| part > 0.7);
+        let all = |(slice, io_wait): &_| (is_long(*slice), waits(*io_wait)) == (counts, counts);
+        assert!(chosen.iter().all(all), "{option}: {chosen:?}");
+    }
+}
+
+/// Without the guard and without further options, a program has the whole of the paper's policy.
+#[test]
+fn without_the_guard_threads_have_class_and_slice() {
+    if !Locker::can_be_changed() {
+        return;
+    }
+    let place = Place::new();
+    place.write(
+        "table.toml",
+        "schema = 'cosched-quanta/1'\n[[row]]\nup_to = 1.0\nslice_milliseconds = 7\n",
+    );
+    let [mode, threads] = Locker::ARGUMENTS;
+    let script = format!("exec {} {mode} {threads}", place.trap().display());
+    let options = "--policy faithful --no-guard --interval 20ms --quanta table.toml";
+    let cosched = place.run(&[program("locks", "", &script)], options);
+    let locker = Locker::in_place(&place);
+    let both = (format!("{:?}", SchedPolicy::Batch), Nanos::from_millis(7));
+    eventually("class and slice", || scheduled(locker.process.pid) == [both.clone()].into());
+    locker.stop(&place);
+    place.nothing_is_left_of(&cosched.ended());
 }
 
 /// Class and slice of the threads of a process; those that end meanwhile are left out.
