@@ -21,9 +21,8 @@ pub(super) fn in_words(program: &ProgramResult) -> Vec<String> {
     if barrier.mode == BarrierMode::Own {
         return Vec::new();
     }
-    let ran = program.timeline.iter().map(|span| span.1 - span.0).sum();
     let stats =
-        barrier.statistics.map_or_else(|| NO_FIGURES.to_owned(), |stats| waits(&stats, ran));
+        barrier.statistics.map_or_else(|| NO_FIGURES.to_owned(), |stats| waits(&stats, program));
     let donated = program.in_kernel.as_ref().and_then(donated);
     [place(barrier), stats].into_iter().chain(donated).chain(between(barrier)).collect()
 }
@@ -62,9 +61,9 @@ fn between(barrier: &BarrierResult) -> Option<String> {
     })
 }
 
-/// How many barriers the threads passed while the program ran for so many seconds, and how their
-/// waits ended.
-fn waits(stats: &BarrierStats, ran: f64) -> String {
+/// How many barriers the threads of a program passed while it ran, and how their waits ended.
+fn waits(stats: &BarrierStats, program: &ProgramResult) -> String {
+    let ran: f64 = program.timeline.iter().map(|span| span.1 - span.0).sum();
     let mut line =
         format!("They passed {}", words::count(stats.barriers as usize, "barrier", "barriers"));
     if ran > 0.0 {
@@ -93,13 +92,14 @@ fn waits(stats: &BarrierStats, ran: f64) -> String {
             100.0 * known,
         ));
     }
-    line.extend(times(stats));
+    line.extend(times(stats, program.usage.cpu().as_secs_f64()));
     line
 }
 
-/// How long barriers took, and what spinning there cost; nothing where it is not known, or where
-/// all of it is microseconds.
-fn times(stats: &BarrierStats) -> Option<String> {
+/// How long barriers took, what spinning there cost, and what is left for work of so many seconds
+/// of CPU time (Tidon's equation 2); nothing where it is not known, or where all of it is
+/// microseconds.
+fn times(stats: &BarrierStats, cpu_seconds: f64) -> Option<String> {
     let (times, mean) = (stats.times?, stats.mean_latency_seconds()?);
     (times.longest_latency_seconds >= TELLING).then(|| {
         let arrives = stats.mean_completion_seconds().map(|after| {
@@ -110,11 +110,12 @@ fn times(stats: &BarrierStats) -> Option<String> {
         });
         format!(
             " Until its first thread went on, a barrier took {} on average, and {} at most.{} \
-             Waiting threads spun for {} of CPU time.",
+             Waiting threads spun for {} of CPU time, which leaves {} for all else.",
             words::span(nanos(mean)),
             words::span(nanos(times.longest_latency_seconds)),
             arrives.unwrap_or_default(),
             words::span(nanos(times.spun_seconds)),
+            words::span(nanos((cpu_seconds - times.spun_seconds).max(0.0))),
         )
     })
 }
