@@ -88,6 +88,7 @@ mkdir -p "$tree/DEBIAN" "$tree/usr/share/doc/cosched-ext"
 install -D "$ext" "$tree/usr/libexec/cosched/cosched-ext"
 strip --strip-unneeded --remove-section=.comment --remove-section=.note "$tree/usr/libexec/cosched/cosched-ext"
 python3 "$ROOT/packaging/copyright.py" "$ROOT" ext >"$tree/usr/share/doc/cosched-ext/copyright"
+cp "$doc/changelog.gz" "$tree/usr/share/doc/cosched-ext/"
 libraries=$(cd "$work" && dpkg-shlibdeps -O ext/usr/libexec/cosched/cosched-ext | sed -n 's/^shlibs:Depends=//p')
 cat >"$tree/DEBIAN/control" <<EOF
 Package: cosched-ext
