@@ -31,7 +31,6 @@ impl SimulatedWorld {
         let rank = self.rank(settings.class);
         let refused = [
             (Aspect::Class, rank.is_none()),
-            (Aspect::Slice, self.bounded(settings.slice, rank.unwrap_or(0)) != settings.slice),
             (Aspect::Nice, settings.nice.is_some_and(|nice| !self.has_nice(nice))),
             (Aspect::CpuGroup, settings.cpu_group.is_some() && !self.kernel.is_fair()),
             (Aspect::Turn, settings.turn.is_some() && !self.has_parts()),
@@ -40,6 +39,7 @@ impl SimulatedWorld {
         for (aspect, _) in refused.into_iter().filter(|(_, refused)| *refused) {
             self.refuse(run, aspect, Refusal::NotSupported);
         }
+        self.refuse_slice(run, settings.slice, rank.unwrap_or(0));
         let is_fair = self.kernel.is_fair();
         let program = &mut self.programs[run];
         let nice = settings.nice.unwrap_or(0).clamp(NICE.0, NICE.1);
@@ -76,9 +76,7 @@ impl SimulatedWorld {
         if lost {
             self.refuse(run, Aspect::Cpus, Refusal::NoCpuLeft);
         }
-        if self.bounded(rule.slice, rank) != rule.slice {
-            self.refuse(run, Aspect::Slice, Refusal::NotSupported);
-        }
+        self.refuse_slice(run, rule.slice, rank);
         self.refit(tid);
     }
 
@@ -122,6 +120,15 @@ impl SimulatedWorld {
             _ if rank > 0 => None,
             Order::Eevdf { .. } => requested.map(|slice| slice.clamp(SLICES.0, SLICES.1)),
             Order::Cfs { .. } => None,
+        }
+    }
+
+    /// Says so where a slice has no effect, or where another one takes its place.
+    fn refuse_slice(&mut self, run: usize, requested: Option<Nanos>, rank: u8) {
+        match self.bounded(requested, rank) {
+            granted if granted == requested => {}
+            None => self.refuse(run, Aspect::Slice, Refusal::NotSupported),
+            Some(_) => self.refuse(run, Aspect::Slice, Refusal::OutOfRange),
         }
     }
 

@@ -24,13 +24,17 @@ fn stage(shape: &str, kernel: Kernel, programs: &[(Model, Settings)]) -> Stage {
     Stage::with(ideal(shape), kernel, programs, 1)
 }
 
-/// The refusals, by program.
-fn refused(stage: &Stage) -> Vec<(u16, Aspect)> {
+/// What was refused for this reason, by program.
+fn refused_as(stage: &Stage, why: Refusal) -> Vec<(u16, Aspect)> {
     let refused = |event: &cosched_core::Event| match event.what {
-        Happening::Refused(id, aspect, Refusal::NotSupported) => Some((id.slot, aspect)),
+        Happening::Refused(id, aspect, given) if given == why => Some((id.slot, aspect)),
         _ => None,
     };
     stage.events.iter().filter_map(refused).collect()
+}
+
+fn refused(stage: &Stage) -> Vec<(u16, Aspect)> {
+    refused_as(stage, Refusal::NotSupported)
 }
 
 /// The shares of two threads on one CPU; the first has these settings.
@@ -62,7 +66,7 @@ fn a_slice_sets_the_length_of_turns() {
         let settings = Settings { slice: Some(Nanos::from_millis(slice)), ..Settings::default() };
         let mut stage = stage("core:1", Kernel::EEVDF, &[(long(1), settings), (long(1), settings)]);
         stage.until(Nanos::from_secs(10));
-        (stage.sim.switches().len(), refused(&stage))
+        (stage.sim.switches().len(), refused_as(&stage, Refusal::OutOfRange))
     };
     // Turns end at ticks of 4 ms: a slice of 20 ms is one, 250 ms become 100.
     let (of_20, of_100, of_250) = (switches(20), switches(100), switches(250));
