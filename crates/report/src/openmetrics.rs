@@ -190,7 +190,7 @@ fn barrier_stats(page: &mut MetricsPage, snapshot: &Snapshot) {
     let help = "Time from the first arrival at these barriers to their completion.";
     let latency = "cosched_program_barrier_latency_seconds";
     each(latency, help, |it| Some(it.barrier_stats?.times?.latency_seconds));
-    let help = "Time from the first arrival at these barriers to each thread's own.";
+    let help = "Time from the first arrival at these barriers to each thread's own, estimated.";
     let completion = "cosched_program_barrier_completion_seconds";
     let of: FigureOf = |it| it.barrier_stats?.times?.completion_seconds;
     page.each(&programs, completion, "gauge", help, of);
