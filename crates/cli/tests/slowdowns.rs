@@ -84,7 +84,7 @@ fn an_interrupted_calibration_goes_on_with_what_is_kept() {
     let (folder, kept) = (folder.path(), folder.path().join("t.toml.measured"));
     let arguments = "--out t.toml --window 1ms --runs";
     let mut long = calibrate(folder, &format!("{arguments} 1000"));
-    let mut running = long.stderr(Stdio::null()).spawn().unwrap();
+    let running = long.stderr(Stdio::piped()).spawn().unwrap();
     let lines = || fs::read_to_string(&kept).map_or(0, |text| text.lines().count());
     let began = Instant::now();
     while lines() < 3 && began.elapsed() < Duration::from_secs(120) {
@@ -92,7 +92,10 @@ fn an_interrupted_calibration_goes_on_with_what_is_kept() {
     }
     assert!(refusal(folder, &format!("{arguments} 1")).contains("another cosched is measuring"));
     kill_process(Pid::from_child(&running), Signal::INT).unwrap();
-    assert!(!running.wait().unwrap().success());
+    let interrupted = running.wait_with_output().unwrap();
+    let said = messages(&interrupted);
+    assert_eq!(interrupted.status.code(), Some(130), "{said}");
+    assert!(said.contains("kept in t.toml.measured; the same command"), "{said}");
     let text = fs::read_to_string(&kept).unwrap();
     assert!(text.lines().count() >= 3, "{text}");
     let (figures, places) = made_up(text.lines().next().unwrap());

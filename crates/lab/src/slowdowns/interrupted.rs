@@ -1,0 +1,42 @@
+//! The last word of an interrupted calibration. What is measured is in a file at any time, so that
+//! nothing has to be done before the end, and the command ends at once.
+
+use std::path::PathBuf;
+use std::process::exit;
+use std::{fs, io, thread};
+
+use cosched_core::{Interruption, Nanos};
+use cosched_linux::kernel::clock::Clock;
+use cosched_linux::kernel::poll::{Poll, Ready};
+use cosched_linux::kernel::signals::{INTERRUPTIONS, interruption};
+use cosched_workload::shown_path;
+
+use crate::ui::say;
+
+/// From now on, a signal that asks this process to end first has it say what is kept. Called
+/// before other threads are made, which would get the signal.
+pub(super) fn ends_with_a_word(kept: PathBuf) -> io::Result<()> {
+    let mut poll = Poll::new(&INTERRUPTIONS.map(|(signal, _)| signal))?;
+    let clock = Clock::start();
+    thread::Builder::new().spawn(move || {
+        let mut ready = Vec::new();
+        while poll.wait(clock.absolute(Nanos::NEVER), &mut ready).is_ok() {
+            for one in ready.drain(..) {
+                if let Ready::Signal(signal) = one {
+                    let has_lines = fs::metadata(&kept).is_ok_and(|file| file.len() > 0);
+                    match has_lines {
+                        true => say(format_args!(
+                            "interrupted: what is measured is kept in {}; the same command goes \
+                             on with it",
+                            shown_path(&kept)
+                        )),
+                        false => say(format_args!("interrupted: nothing is measured yet")),
+                    }
+                    let is_usual = interruption(signal) == Some(Interruption::Interrupt);
+                    exit(if is_usual { 130 } else { 143 });
+                }
+            }
+        }
+    })?;
+    Ok(())
+}
