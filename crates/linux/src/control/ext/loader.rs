@@ -1,13 +1,14 @@
 //! The process that loads the scheduler: `cosched-ext`, which comes with cosched.
 
-use std::io::{self, IoSliceMut};
+use std::io::{self, IoSliceMut, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, recvmsg};
@@ -122,13 +123,41 @@ pub fn find() -> Result<PathBuf, ExtError> {
 /// # Errors
 /// When there is no executable for it, or the kernel would not take the scheduler.
 pub fn check() -> Result<String, ExtError> {
-    let executable = find()?;
-    let answer = Command::new(&executable)
+    answer_of(&find()?, PATIENCE)
+}
+
+/// What an executable says of this kernel, if it ends in time.
+fn answer_of(executable: &Path, patience: Duration) -> Result<String, ExtError> {
+    let failed = |error| ExtError::NotStarted { executable: executable.to_owned(), error };
+    let (channel, theirs) = UnixStream::pair().map_err(failed)?;
+    channel.set_nonblocking(true).map_err(failed)?;
+    let process = Command::new(executable)
         .arg("--check")
-        .output()
-        .map_err(|error| ExtError::NotStarted { executable, error })?;
-    let said = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
-    if answer.status.success() { Ok(said) } else { Err(ExtError::Refused(said)) }
+        .stdin(Stdio::null())
+        .stdout(OwnedFd::from(theirs))
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(failed)?;
+    let mut loader = Loader { process, channel };
+    let until = Instant::now() + patience;
+    let status = loop {
+        match loader.process.try_wait().map_err(failed)? {
+            Some(status) => break status,
+            None if Instant::now() < until => sleep(Duration::from_millis(2)),
+            None => {
+                return Err(ExtError::Refused(format!("{} does not answer", executable.display())));
+            }
+        }
+    };
+    // It ends early where another process holds the other end.
+    let mut said = Vec::new();
+    let _ = (&loader.channel).take(LONGEST as u64).read_to_end(&mut said);
+    let said = String::from_utf8_lossy(&said).trim().to_owned();
+    match said.is_empty() {
+        false if status.success() => Ok(said),
+        false => Err(ExtError::Refused(said)),
+        true => Err(ExtError::Refused(format!("{} ended without an answer", executable.display()))),
+    }
 }
 
 pub(super) fn load(executable: &Path) -> Result<Loaded, ExtError> {
@@ -188,5 +217,32 @@ fn receive(channel: &UnixStream) -> Result<[OwnedFd; 4], ExtError> {
         LoaderAnswer { .. } => maps
             .try_into()
             .map_err(|_| refused(&format!("{NAME} has sent other descriptors than needed"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn an_executable_that_does_not_answer_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let answer = |script: &str, patience| {
+            let file = folder.path().join("ext");
+            fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+            answer_of(&file, patience).map_err(|error| error.to_string())
+        };
+        let began = Instant::now();
+        let refused = answer("exec sleep 600", Duration::from_millis(50)).unwrap_err();
+        assert!(refused.ends_with("ext does not answer"), "{refused}");
+        assert!(began.elapsed() < PATIENCE);
+        let refused = answer("exit 1", PATIENCE).unwrap_err();
+        assert!(refused.ends_with("ext ended without an answer"), "{refused}");
+        assert!(answer("echo not here; exit 1", PATIENCE).unwrap_err().ends_with("not here"));
+        assert_eq!(answer("echo here", PATIENCE).unwrap(), "here");
     }
 }
