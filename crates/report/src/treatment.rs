@@ -55,6 +55,15 @@ pub(crate) fn is_original(run: &RunResult, slot: usize) -> bool {
     !changes.is_empty() && changes.iter().all(|change| is_original(change.now))
 }
 
+/// Whether slices were chosen, and whatever scheduled the program's threads has none.
+pub(crate) fn has_no_slices(run: &RunResult, slot: usize) -> bool {
+    let changes = changes(run, slot);
+    let has_none = |actuator: Actuator| actuator.settings(Nanos::ZERO, None).slice.is_none();
+    let is_without =
+        |now: Treatment| now.in_force.is_some_and(has_none) && now.tried.is_none_or(has_none);
+    !changes.is_empty() && changes.iter().all(|change| is_without(change.now))
+}
+
 /// The change of which a recorded reason tells.
 fn scheduling(why: &Why) -> Option<SchedulingChange> {
     let starts = || why.read() == Some(SharedReason::LeftToKernel);

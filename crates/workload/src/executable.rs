@@ -152,6 +152,12 @@ impl ProgramSpec {
         }
     }
 
+    /// Whether the program that the kernel runs for a file is statically linked: no library can be
+    /// preloaded into it.
+    pub fn is_static(&self, file: &Path) -> bool {
+        interpreter::is_static(&self.program_of(file))
+    }
+
     /// The program that the kernel runs for a file: of a script its interpreter, else the file
     /// itself.
     pub fn program_of(&self, file: &Path) -> PathBuf {

@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use object::elf::{EM_386, EM_AARCH64, EM_X86_64, FileHeader32, FileHeader64};
+use object::elf::{EM_386, EM_AARCH64, EM_X86_64, FileHeader32, FileHeader64, PT_INTERP};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, FileKind, ReadCache};
 
@@ -49,6 +49,30 @@ pub(super) fn needs(file: &Path) -> Option<RequiredFile> {
         Some(line) => interpreter(line).map(RequiredFile::Interpreter),
         None => loader(file, FileKind::parse(start).ok()?).map(RequiredFile::Loader),
     }
+}
+
+/// Whether a file is a program of this machine that names no loader: it is statically linked.
+pub(super) fn is_static(file: &Path) -> bool {
+    let parts = || {
+        let file = File::open(file).ok()?;
+        let mut start = [0; LINE];
+        let length = file.read_at(&mut start, 0).ok()?;
+        let (kind, file) = (FileKind::parse(&start[..length]).ok()?, ReadCache::new(file));
+        match kind {
+            FileKind::Elf32 => has_no_loader::<FileHeader32<Endianness>>(&file),
+            FileKind::Elf64 => has_no_loader::<FileHeader64<Endianness>>(&file),
+            _ => None,
+        }
+    };
+    parts() == Some(true)
+}
+
+fn has_no_loader<H: FileHeader>(file: &ReadCache<File>) -> Option<bool> {
+    let header = H::parse(file).ok()?;
+    let endian = header.endian().ok()?;
+    let headers = header.program_headers(endian, file).ok()?;
+    let is_native = NATIVE.contains(&header.e_machine(endian));
+    Some(is_native && headers.iter().all(|one| one.p_type(endian) != PT_INTERP))
 }
 
 /// The first word of a script's first line.
@@ -106,6 +130,13 @@ mod tests {
         assert_eq!(needs_of(b"#!\n/bin/sh"), None);
         assert_eq!(needs_of(&[b"#!/", &[b'x'; 300][..]].concat()), None);
         assert_eq!(needs_of(b"echo"), None);
+    }
+
+    #[test]
+    fn this_test_has_a_loader_unless_it_is_linked_statically() {
+        let is_static_itself = cfg!(target_feature = "crt-static");
+        assert_eq!(is_static(&std::env::current_exe().unwrap()), is_static_itself);
+        assert!(!is_static(Path::new("/etc/passwd")) && !is_static(Path::new("/")));
     }
 
     #[test]

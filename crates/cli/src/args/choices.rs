@@ -50,7 +50,11 @@ pub(crate) fn pinning() -> impl TypedValueParser<Value = PinningBackend> {
         PinningBackend::name,
         [
             (Affinity, "The CPU mask of every thread; works without any rights"),
-            (Cpuset, "The cpuset controller of either cgroup version"),
+            (
+                Cpuset,
+                "The cpuset controller of either cgroup version; a program that binds itself to \
+                 other CPUs is refused there",
+            ),
         ],
     )
 }

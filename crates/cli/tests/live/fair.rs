@@ -137,6 +137,7 @@ fn programs_that_never_reported_progress_are_named_at_the_end() {
     let programs = &ended.result().programs;
     let instead = [0, 1].map(|slot| programs[slot].instead_of_progress);
     assert_eq!(instead, [None, Some(Instead::CpuTime)]);
+    assert!(programs[1].estimates.is_none(), "{:?}", programs[1].estimates);
     let explained = place.cosched(&["explain", "out"]).ended().with(0);
     assert!(explained.stdout.contains(said), "{}", explained.stdout);
 }

@@ -66,23 +66,22 @@ impl Words for ShufflingReason {
         let in_groups = |groups: u16| count(groups.into(), "group", "groups");
         match *self {
             ShufflingReason::Shuffled { threads, moved, groups, lock_time, .. } => Wording::new(
-                "threads with similar waits at locks share a socket",
+                "threads that are alike share a group of CPUs",
                 format!("{moved} shuffled"),
             )
             .figures(format!(
                 "{moved} of {} moved between {}; {} of the time at locks",
                 some(threads),
-                count(groups.into(), "socket", "sockets"),
+                in_groups(groups),
                 percent(lock_time)
             )),
             ShufflingReason::GroupsTried { threads, groups } => Wording::new(
-                "a trial measures its speed with threads that have similar waits at locks on one \
-                 socket",
+                "a trial measures its speed with threads that are alike in one group of CPUs",
                 format!("tries {}", in_groups(groups)),
             )
             .figures(format!("{} in {}", some(threads), in_groups(groups))),
             ShufflingReason::GroupsRecalled { helped: true } => Wording::new(
-                "learned setting: threads with similar waits at locks share a socket",
+                "learned setting: threads that are alike share a group of CPUs",
                 "learned groups",
             ),
             ShufflingReason::GroupsRecalled { helped: false } => Wording::new(

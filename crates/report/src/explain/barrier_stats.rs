@@ -39,8 +39,9 @@ fn donated(counts: &InKernel) -> Option<String> {
 
 /// Which barriers the threads used, and what a waiting thread knew there.
 fn place(barrier: &BarrierResult) -> String {
-    let at = "Its threads were set to wait at barriers of cosched";
+    let at = "Its threads were asked to wait at barriers of cosched";
     match (barrier.mode, &barrier.lacks) {
+        _ if barrier.statistics.is_none() => format!("{at}."),
         (BarrierMode::Donate, None) => {
             format!("{at}. A waiting thread knew which other threads ran.")
         }
@@ -104,13 +105,13 @@ fn times(stats: &BarrierStats, cpu_seconds: f64) -> Option<String> {
     (times.longest_latency_seconds >= TELLING).then(|| {
         let arrives = stats.mean_completion_seconds().map(|after| {
             format!(
-                " A thread arrived {} after the first one on average.",
+                " By every 17th barrier, a thread arrived {} after the first one on average.",
                 words::span(nanos(after))
             )
         });
         format!(
             " Until its first thread went on, a barrier took {} on average, and {} at most.{} \
-             Waiting threads spun for {} of CPU time, which leaves {} for all else.",
+             Waiting threads spun for {} of CPU time, which leaves {} for its other work.",
             words::span(nanos(mean)),
             words::span(nanos(times.longest_latency_seconds)),
             arrives.unwrap_or_default(),

@@ -134,9 +134,9 @@ pub(super) fn in_words(story: &ProgramStory, run: &RunResult, slot: usize) -> Ve
     let Some(first) = choices.first() else { return Vec::new() };
     let before = nanos(first.from_seconds - program.started_seconds.unwrap_or(0.0));
     let why_unset = why_unset(run, slot);
-    let chosen = match why_unset {
-        Some(_) => "its waits at locks and its cache misses were known. Slices that suit them",
-        None => "time slices were chosen to suit its waits at locks and its cache misses",
+    let chosen = match treatment::has_no_slices(run, slot) {
+        true => "its waits at locks and its cache misses were known. Slices that suit them",
+        false => "time slices were chosen to suit its waits at locks and its cache misses",
     };
     let mut lines = vec![format!("After {}, {chosen}:", words::span(before))];
     let slice = |choice: &SliceChoice| {
@@ -151,6 +151,9 @@ pub(super) fn in_words(story: &ProgramStory, run: &RunResult, slot: usize) -> Ve
             "None of them was set, and its threads kept their original settings: {why}."
         ));
         return lines;
+    }
+    if treatment::has_no_slices(run, slot) {
+        lines.push("None of them was set: its threads had the kernel's own slices.".to_owned());
     }
     lines.extend(story.recalled.map(|actuator| {
         match actuator {

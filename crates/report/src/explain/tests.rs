@@ -1,7 +1,7 @@
 //! The words, on a run made by hand.
 
 use cosched_core::engine::outcome::Decision;
-use cosched_core::{Actuator, Exit, ProgramId, Quantum, Reason};
+use cosched_core::{Actuator, BarrierStats, Exit, ProgramId, Quantum, Reason};
 use cosched_policy::reasons::{
     AutoReason, BalanceReason, FaithfulReason, Mode, ReasonCode, SharedReason, ShufflingReason,
 };
@@ -448,7 +448,7 @@ fn barrier_statistics_say_how_waits_ended() {
     let barrier_sentence = |mode, lacks: Option<&str>| {
         let mut run = run();
         let lacks = lacks.map(str::to_owned);
-        let (statistics, between_regions) = (None, [].into());
+        let (statistics, between_regions) = (Some(BarrierStats::default()), [].into());
         run.programs[A].barrier = Some(BarrierResult { mode, lacks, statistics, between_regions });
         let sentences = Story::of(&run, Some(A)).programs.remove(0).sentences;
         sentences.into_iter().find(|sentence| sentence.contains("barriers of cosched")).unwrap()
@@ -462,6 +462,10 @@ fn barrier_statistics_say_how_waits_ended() {
             .ends_with("did not know which other threads ran: no right.")
     );
     assert!(barrier_sentence(BarrierMode::Spin, None).ends_with("(mode 'spin')."));
+    let mut unseen = testkit::donating();
+    unseen.programs[0].barrier.as_mut().unwrap().statistics = None;
+    let sentences = Story::of(&unseen, Some(0)).programs.remove(0).sentences.concat();
+    assert!(sentences.contains("barriers of cosched.No waits were seen there"), "{sentences}");
     let sentences = Story::of(&testkit::donating(), Some(0)).programs.remove(0).sentences;
     let stats = sentences
         .iter()
@@ -474,7 +478,7 @@ fn barrier_statistics_say_how_waits_ended() {
         "took 50 ms",
         "In 75 % of",
         "a barrier took 20 us on average, and 3 ms at most",
-        "spun for 20 ms of CPU time, which leaves 480 ms for all else",
+        "spun for 20 ms of CPU time, which leaves 480 ms for its other work",
     ] {
         assert!(stats.contains(part), "{stats}");
     }

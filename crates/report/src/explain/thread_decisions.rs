@@ -54,7 +54,7 @@ mod tests {
     fn groups_of_threads_are_listed_in_order_of_time() {
         let lines = in_words(&of(&testkit::shuffling(), 0));
         assert_eq!((lines.len(), &*lines[0]), (3, "What was decided about its single threads:"));
-        let shuffled = "  from 0.100 s: threads with similar waits at locks share a socket (";
+        let shuffled = "  from 0.100 s: threads that are alike share a group of CPUs (";
         assert!(lines[1].starts_with(shuffled), "{lines:?}");
         assert!(lines[2].starts_with("  from 0.300 s: "), "{lines:?}");
     }

@@ -263,7 +263,8 @@ fn program(
         environment: context.environment.clone(),
         barrier: context.barrier.clone(),
         instead_of_progress: context.instead_of_progress.filter(|_| outcome.started.is_some()),
-        estimates: EstimatesResult::of(times),
+        // Speeds of a progress that was not used mean nothing.
+        estimates: EstimatesResult::of(times).filter(|_| context.instead_of_progress.is_none()),
     }
 }
 

@@ -192,6 +192,16 @@ impl Session {
         let (is_shown, talk) = (live.is_some(), request.extras.talk);
         if is_shown {
             setup.limits.heartbeat = HEARTBEAT;
+            for (spec, _) in programs.iter().zip(&jobs).filter(|(_, job)| job.hook.is_some()) {
+                if self.executable(spec).is_ok_and(|file| spec.is_static(&file)) {
+                    talk.tell(format_args!(
+                        "{} is statically linked, so cosched's library cannot be in it: it waits \
+                         at barriers as without cosched, reports no progress, and keeps its number \
+                         of threads",
+                        spec.name
+                    ));
+                }
+            }
             if let Some(molded) = &molded {
                 talk.detail(format_args!("{molded}"));
             } else if let Some(lack) = self.cannot_mold(request) {
