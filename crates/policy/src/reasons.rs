@@ -16,6 +16,7 @@ pub use crate::gangs::cgreedy::CgreedyReason;
 pub use crate::gangs::minwait::MinwaitReason;
 pub use crate::gangs::thread_limits::LimitReason;
 pub use crate::shuffling::ShufflingReason;
+pub use crate::unmanaged::WeightReason;
 
 use crate::common::reasons::ReasonSet;
 use crate::kind::Kind;

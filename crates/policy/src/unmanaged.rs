@@ -10,10 +10,11 @@
 //! first. Weights of programs mean nothing to either. `linux-weights` gives them to the kernel as
 //! nice values: the *OS with weights* of the FPS paper, section 7.6.
 
-use cosched_core::{Cause, Plan, Policy, Program, Settings, World};
+use cosched_core::{Cause, Plan, Policy, Program, Settings, Wording, Words, World};
+use serde::{Deserialize, Serialize};
 
 use crate::common::nice::nice;
-use crate::common::reasons::SharedReason;
+use crate::common::reasons::{ReasonSet, SharedReason};
 use crate::descriptor::{Descriptor, Need};
 
 /// Everything at once, in one session and one CPU group.
@@ -42,12 +43,32 @@ pub(crate) const LINUX_GROUPS: Descriptor = Descriptor {
 pub(crate) const LINUX_WEIGHTS: Descriptor = Descriptor {
     weights: true,
     needs: &[Need::Nice],
+    reasons: &[ReasonSet::of::<WeightReason>()],
     ..Descriptor::without_gangs(
         "linux-weights",
         "start everything at once and give the kernel the programs' weights as nice values",
         |_| Ok(Box::new(Unmanaged::by_weight())),
     )
 };
+
+/// A reason of `linux-weights`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "kebab-case")]
+pub enum WeightReason {
+    /// Its threads have a nice value, since another program has a larger weight.
+    Nicer {
+        /// How much is added.
+        nice: i8,
+    },
+}
+
+impl Words for WeightReason {
+    fn words(&self) -> Wording {
+        let WeightReason::Nicer { nice } = *self;
+        Wording::new("its threads are nicer, since another program has a larger weight", "nicer")
+            .figures(format!("nice value + {nice}"))
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct Unmanaged {
@@ -89,6 +110,9 @@ impl Policy for Unmanaged {
             if has_come(&program) {
                 plan.because(Some(program.id), SharedReason::LeftToKernel);
             }
+            if let Some(nice) = nice {
+                plan.aside(program.id, WeightReason::Nicer { nice });
+            }
         }
     }
 }
@@ -129,6 +153,8 @@ mod tests {
         let programs = [1.0, 1.0, 2.0].into_iter().zip(0..).map(|(w, slot)| weighing(slot, w));
         let mut lab = Lab::new(Unmanaged::by_weight(), 4, programs.collect());
         assert_eq!(of(&lab), [Some(3), Some(3), None]);
+        let told = lab.plan.reasons.iter().filter_map(|reason| reason.why.read::<WeightReason>());
+        assert_eq!(told.collect::<Vec<_>>(), [WeightReason::Nicer { nice: 3 }; 2]);
         lab.arrive(weighing(3, 4.0));
         assert_eq!(of(&lab), [Some(6), Some(6), Some(3), None]);
         lab.exit(3);

@@ -93,7 +93,7 @@ pub struct ProgramStory {
     pub recalled: Option<Actuator>,
     /// How its threads were scheduled last, where the run says it.
     pub scheduled: Option<Actuator>,
-    /// What was decided about its single threads, in order of time.
+    /// What was decided about its threads, in order of time.
     pub thread_decisions: Vec<ThreadDecision>,
     /// Its thread limits, in order of time; empty under policies that set none.
     pub thread_limits: Vec<ThreadLimit>,

@@ -1,16 +1,16 @@
-//! What a policy decided about the single threads of a program over a run: the groups of
-//! `shuffling`, the CPUs of `balance`, and the stages of a pipeline, which have slices of their
-//! own.
+//! What a policy decided about the threads of a program over a run: the groups of
+//! `shuffling`, the CPUs of `balance`, the nice values of `linux-weights`, and the stages of a
+//! pipeline, which have slices of their own.
 
 use cosched_core::Why;
-use cosched_policy::reasons::{BalanceReason, FaithfulReason, ShufflingReason};
+use cosched_policy::reasons::{BalanceReason, FaithfulReason, ShufflingReason, WeightReason};
 use cosched_results::result::RunResult;
 use serde::Serialize;
 
 use crate::history::{nanos, reasons_about};
 use crate::words::{self, abridged};
 
-/// A decision about a program's single threads.
+/// A decision about a program's threads.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ThreadDecision {
     /// From here on, until the next one.
@@ -28,7 +28,9 @@ pub(super) fn of(result: &RunResult, slot: usize) -> Vec<ThreadDecision> {
 
 fn is_of_threads(why: &Why) -> bool {
     let is_stages = || matches!(why.read(), Some(FaithfulReason::Stages { .. }));
-    why.read::<ShufflingReason>().is_some() || why.read::<BalanceReason>().is_some() || is_stages()
+    let is_bound =
+        || why.read::<ShufflingReason>().is_some() || why.read::<BalanceReason>().is_some();
+    is_bound() || why.read::<WeightReason>().is_some() || is_stages()
 }
 
 pub(super) fn in_words(decisions: &[ThreadDecision]) -> Vec<String> {
@@ -38,7 +40,7 @@ pub(super) fn in_words(decisions: &[ThreadDecision]) -> Vec<String> {
     let line = |decision: &ThreadDecision| {
         format!("  from {}: {}.", words::instant(nanos(decision.from_seconds)), decision.reason)
     };
-    let head = "What was decided about its single threads:".to_owned();
+    let head = "What was decided about its threads:".to_owned();
     [head].into_iter().chain(abridged(decisions, line)).collect()
 }
 
@@ -53,7 +55,7 @@ mod tests {
     #[test]
     fn groups_of_threads_are_listed_in_order_of_time() {
         let lines = in_words(&of(&testkit::shuffling(), 0));
-        assert_eq!((lines.len(), &*lines[0]), (3, "What was decided about its single threads:"));
+        assert_eq!((lines.len(), &*lines[0]), (3, "What was decided about its threads:"));
         let shuffled = "  from 0.100 s: threads that are alike share a group of CPUs (";
         assert!(lines[1].starts_with(shuffled), "{lines:?}");
         assert!(lines[2].starts_with("  from 0.300 s: "), "{lines:?}");
