@@ -86,14 +86,16 @@ mod tests {
         let name = format!("sleep {seconds}");
         assert!(pid(&name).unwrap_err().contains("no command of your processes"), "of one word");
         let proc = Proc::default();
-        let answer = named(&seconds, "", &proc);
+        // A new process has no command line for a moment.
+        let answer_of = |lines: usize| {
+            let mut answers = std::iter::repeat_with(|| named(&seconds, "", &proc)).take(100_000);
+            answers.find(|answer| answer.lines().count() == lines).expect("all of them")
+        };
+        let answer = answer_of(2);
         let line = format!("{:>7}  sleep {seconds}", running.0[0].id());
         assert!(answer.contains(&line), "{answer}");
         running.0.extend((0..MOST).map(|_| start()));
-        // A new process has no command line for a moment.
-        let answers = std::iter::repeat_with(|| named(&seconds, "", &proc)).take(100_000);
-        let whole = |answer: &String| answer.lines().count() == 1 + MOST + 1;
-        let answer = answers.into_iter().find(whole).expect("all of them");
+        let answer = answer_of(1 + MOST + 1);
         assert!(answer.ends_with("and 1 more"), "{answer}");
     }
 
