@@ -271,7 +271,7 @@ impl Stopper {
     fn stop_again(&mut self, proc: &Proc) -> Result<(), Refusal> {
         for one in &mut self.stopped {
             one.forget();
-            send_stop(one.process, proc)?;
+            send_stop(one.process, proc, true)?;
         }
         Ok(())
     }
@@ -313,7 +313,7 @@ impl Stopper {
                         None => continue,
                     }
                     // Not noted if it got no signal: it needs none to continue.
-                    send_stop(process, proc)?;
+                    send_stop(process, proc, self.stops_all)?;
                     self.stopped.push(StoppedProcess::new(process, stat.ppid));
                     if stat.state != ProcState::Running && stat.threads > 1 {
                         stop_by_a_running_thread(process, proc);
@@ -363,11 +363,23 @@ impl Stopper {
 
 /// Sends SIGSTOP, unless SIGCONT may be refused later: a set-uid program, such as `sudo`, is this
 /// user's until it makes itself another user's. A stop on its way at that moment would be for good.
-fn send_stop(process: Process, proc: &Proc) -> Result<(), Refusal> {
+/// Nor if it would hear of SIGCONT, unless all are to be stopped: a program that has just started
+/// may have made a handler since it was looked at, so the last look comes just before the signal.
+fn send_stop(process: Process, proc: &Proc, stops_all: bool) -> Result<(), Refusal> {
     if proc.may_change_user(process.pid, geteuid().as_raw()) {
         return Err(Refusal::NotPermitted);
     }
-    process.signal(proc, Signal::STOP).map(|_| ()).map_err(refusal)
+    let mut hears = false;
+    let status = proc.open_status(process.pid).filter(|_| !stops_all);
+    let is_deaf = || {
+        hears = status.is_some_and(|status| status.catches_continue());
+        !hears
+    };
+    let sent = process.signal_if(proc, Signal::STOP, is_deaf);
+    match hears {
+        true => Err(Refusal::CatchesContinue),
+        false => sent.map(drop).map_err(refusal),
+    }
 }
 
 /// Whether a process stops itself when its child is stopped. Those that run a command on a terminal

@@ -95,6 +95,19 @@ impl Process {
     /// When the caller may not send it (the process may have changed its user), or cannot find out
     /// whether this is still the right process.
     pub fn signal(&self, proc: &Proc, signal: Signal) -> Result<bool, Errno> {
+        self.signal_if(proc, signal, || true)
+    }
+
+    /// Sends a signal if this holds at the last moment.
+    ///
+    /// # Errors
+    /// Those of [`Process::signal`].
+    pub(crate) fn signal_if(
+        &self,
+        proc: &Proc,
+        signal: Signal,
+        holds: impl FnOnce() -> bool,
+    ) -> Result<bool, Errno> {
         let Some(pid) = Pid::from_raw(self.pid) else { return Ok(false) };
         let handle = match pidfd_open(pid, PidfdFlags::empty()) {
             Err(Errno::SRCH) => return Ok(false),
@@ -106,6 +119,9 @@ impl Process {
             Ok(Some(_)) => {}
             Ok(None) => return Ok(false),
             Err(error) => return Err(error.errno().map_or(Errno::IO, Errno::from_raw_os_error)),
+        }
+        if !holds() {
+            return Ok(false);
         }
         match pidfd_send_signal(&handle, signal) {
             Ok(()) => Ok(true),
