@@ -29,13 +29,15 @@ part() {
     emulate "${LIMIT:-1800}" "$GUEST/bench.cpio" "rdinit=/tests/init guest=bench $3" -m 1G -smp "$1" "${COUNTED[@]}" \
         >"$GUEST/bench-$2.log"
 }
-# Two at a time.
-part 2 kernel "PART=stages_and_slices SCHEDULER=kernel" &
-part 2 ext "PART=stages_and_slices SCHEDULER=ext"
-wait
-part 2 two PART=rounds &
-part 1 one PART=rounds
-wait
+# Two parts at a time, each with its three arguments; both have to succeed.
+together() {
+    part "${@:1:3}" &
+    local first=$! ended=0
+    part "${@:4:3}" || ended=$?
+    wait "$first" && return "$ended"
+}
+together 2 kernel "PART=stages_and_slices SCHEDULER=kernel" 2 ext "PART=stages_and_slices SCHEDULER=ext"
+together 2 two PART=rounds 1 one PART=rounds
 
 # The lines of a table from logs with these names: rows TABLE NAMES...
 rows() { (cd "$GUEST" && sed -n "s/^$1: //p" "${@:2}"); }

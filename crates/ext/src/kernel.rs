@@ -7,8 +7,8 @@ use libbpf_rs::btf::types::{Func, FuncProto};
 use libbpf_rs::{Error, ErrorKind};
 
 /// Functions of the kernel that the scheduler calls, and how many parameters each has. Some kernels
-/// describe them with a further one, and then refuse every scheduler that calls them. Of two names
-/// the second one is that of Linux 6.12.
+/// describe them with a further one, and then refuse every scheduler that calls them. Where there
+/// are two names, one is enough; the second one is that of Linux 6.12.
 const FUNCTIONS: [(&[&str], usize); 16] = [
     (&["scx_bpf_create_dsq"], 2),
     (&["scx_bpf_select_cpu_dfl"], 4),
@@ -111,10 +111,11 @@ fn parameters(types: &Btf<'_>, name: &str) -> Option<usize> {
 /// The functions that the kernel lacks, or describes otherwise than they are.
 fn malformed(parameters: impl Fn(&str) -> Option<usize>) -> Vec<&'static str> {
     let wrong = |(names, count): &(&[&'static str], usize)| {
-        let known = names.iter().find_map(|name| Some((*name, parameters(name)?)));
-        match known {
-            Some((name, found)) => (found != *count).then_some(name),
-            None => names.first().copied(),
+        let is_right = |name: &&&str| parameters(name) == Some(*count);
+        let is_known = |name: &&&str| parameters(name).is_some();
+        match names.iter().any(|name| is_right(&name)) {
+            true => None,
+            false => names.iter().find(is_known).or(names.first()).copied(),
         }
     };
     FUNCTIONS.iter().filter_map(wrong).collect()

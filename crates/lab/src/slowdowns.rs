@@ -89,7 +89,7 @@ pub fn slowdowns(out: &Path, choices: SlowdownChoices, json: bool) -> Result<Exi
     let combinations = combinations(PERCENTS.len(), places.len());
     let figures = |next: usize| combinations[next % combinations.len()].len();
     kept.check((PERCENTS.len(), 2 * MOST_ADDITIONS), figures)?;
-    interrupted::ends_with_a_word(kept::beside(out)).map_err(Failure::broken)?;
+    interrupted::tell_what_is_kept(kept::beside(out)).map_err(Failure::broken)?;
     tell_time(&kept, combinations.len() * usize::from(choices.runs), each(&places, window_seconds));
     session.tell_if_busy(Talk::Usual);
     let bench = StreamBench { places: &places, window: choices.window };

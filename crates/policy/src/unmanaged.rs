@@ -10,7 +10,9 @@
 //! first. Weights of programs mean nothing to either. `linux-weights` gives them to the kernel as
 //! nice values: the *OS with weights* of the FPS paper, section 7.6.
 
-use cosched_core::{Cause, Plan, Policy, Program, Settings, Wording, Words, World};
+use std::collections::BTreeMap;
+
+use cosched_core::{Cause, Plan, Policy, Program, ProgramId, Settings, Wording, Words, World};
 use serde::{Deserialize, Serialize};
 
 use crate::common::nice::nice;
@@ -55,8 +57,8 @@ pub(crate) const LINUX_WEIGHTS: Descriptor = Descriptor {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "why", rename_all = "kebab-case")]
 pub enum WeightReason {
-    /// Its threads have a nice value, since another program has a larger weight.
-    Nicer {
+    /// From now on its threads have a nice value: 0 for the program with the largest weight.
+    NiceValue {
         /// How much is added.
         nice: i8,
     },
@@ -64,35 +66,35 @@ pub enum WeightReason {
 
 impl Words for WeightReason {
     fn words(&self) -> Wording {
-        let WeightReason::Nicer { nice } = *self;
-        Wording::new("its threads are nicer, since another program has a larger weight", "nicer")
-            .figures(format!("nice value + {nice}"))
+        let WeightReason::NiceValue { nice } = *self;
+        Wording::new("its threads have a nice value by its weight", format!("nice {nice}"))
+            .figures(format!("{nice} more than their own"))
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Unmanaged {
     settings: Settings,
     by_weight: bool,
+    /// The nice value that was last given to each program.
+    given: BTreeMap<ProgramId, i8>,
 }
 
 impl Unmanaged {
     /// Programs in one group, sharing by thread.
     pub(crate) fn together() -> Unmanaged {
-        Unmanaged { settings: Settings::default(), by_weight: false }
+        Unmanaged::default()
     }
 
     /// Programs in one group, sharing by thread and weight.
     pub(crate) fn by_weight() -> Unmanaged {
-        Unmanaged { settings: Settings::default(), by_weight: true }
+        Unmanaged { by_weight: true, ..Unmanaged::default() }
     }
 
     /// Programs in a CPU cgroup each, sharing by program.
     pub(crate) fn in_groups() -> Unmanaged {
-        Unmanaged {
-            settings: Settings { cpu_group: Some(true), ..Settings::default() },
-            by_weight: false,
-        }
+        let settings = Settings { cpu_group: Some(true), ..Settings::default() };
+        Unmanaged { settings, ..Unmanaged::default() }
     }
 }
 
@@ -104,14 +106,15 @@ impl Policy for Unmanaged {
         let is_other = |cause: &Cause| matches!(cause, Cause::Arrived(_) | Cause::Exited(..));
         let all = self.by_weight && causes.iter().any(is_other);
         for program in world.programs.iter().filter(|program| all || has_come(program)) {
-            let nice = Some(nice(program.weight, heaviest));
-            let nice = nice.filter(|nice| self.by_weight && *nice > 0);
+            let by_weight = nice(program.weight, heaviest);
+            let nice = Some(by_weight).filter(|nice| self.by_weight && *nice > 0);
             plan.run(program.id, Settings { nice, ..self.settings });
             if has_come(&program) {
                 plan.because(Some(program.id), SharedReason::LeftToKernel);
             }
-            if let Some(nice) = nice {
-                plan.aside(program.id, WeightReason::Nicer { nice });
+            let value = nice.unwrap_or(0);
+            if self.given.insert(program.id, value).unwrap_or(0) != value {
+                plan.aside(program.id, WeightReason::NiceValue { nice: value });
             }
         }
     }
@@ -153,12 +156,17 @@ mod tests {
         let programs = [1.0, 1.0, 2.0].into_iter().zip(0..).map(|(w, slot)| weighing(slot, w));
         let mut lab = Lab::new(Unmanaged::by_weight(), 4, programs.collect());
         assert_eq!(of(&lab), [Some(3), Some(3), None]);
-        let told = lab.plan.reasons.iter().filter_map(|reason| reason.why.read::<WeightReason>());
-        assert_eq!(told.collect::<Vec<_>>(), [WeightReason::Nicer { nice: 3 }; 2]);
+        let told = |lab: &Lab<Unmanaged>| -> Vec<i8> {
+            let whys = lab.plan.reasons.iter().filter_map(|reason| reason.why.read());
+            whys.map(|WeightReason::NiceValue { nice }| nice).collect()
+        };
+        assert_eq!(told(&lab), [3, 3]);
         lab.arrive(weighing(3, 4.0));
         assert_eq!(of(&lab), [Some(6), Some(6), Some(3), None]);
+        assert_eq!(told(&lab), [6, 6, 3]);
         lab.exit(3);
         assert_eq!(of(&lab), [Some(3), Some(3), None]);
+        assert_eq!(told(&lab), [3, 3, 0]);
     }
 
     #[test]

@@ -139,6 +139,27 @@ mod tests {
         assert!(!is_static(Path::new("/etc/passwd")) && !is_static(Path::new("/")));
     }
 
+    /// A header of 64 bytes without parts, and so without a loader.
+    #[test]
+    fn a_program_of_this_machine_without_a_loader_is_static() {
+        let is_static_with = |machine: u16, length: usize| {
+            let mut header = [0; 64];
+            header[..8].copy_from_slice(b"\x7fELF\x02\x01\x01\0");
+            header[16..18].copy_from_slice(&2u16.to_le_bytes());
+            header[18..20].copy_from_slice(&machine.to_le_bytes());
+            header[20] = 1;
+            header[52] = 64;
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), &header[..length]).unwrap();
+            is_static(file.path())
+        };
+        for native in NATIVE {
+            assert!(is_static_with(*native, 64), "{native}");
+            assert!(!is_static_with(*native, 40), "cut off");
+        }
+        assert!(!is_static_with(0xffff, 64), "of another machine");
+    }
+
     #[test]
     fn a_program_needs_the_loader_that_its_header_names() {
         let Some(RequiredFile::Loader(loader)) = needs(&std::env::current_exe().unwrap()) else {

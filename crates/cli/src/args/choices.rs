@@ -52,8 +52,8 @@ pub(crate) fn pinning() -> impl TypedValueParser<Value = PinningBackend> {
             (Affinity, "The CPU mask of every thread; works without any rights"),
             (
                 Cpuset,
-                "The cpuset controller of either cgroup version; a program that binds itself to \
-                 other CPUs is refused there",
+                "The cpuset controller of either cgroup version; the kernel then refuses to bind \
+                 threads to other CPUs",
             ),
         ],
     )

@@ -100,7 +100,7 @@ fn window(text: &str) -> Result<Duration, String> {
         window if (Duration::from_millis(1)..=Duration::from_secs(60)).contains(&window) => {
             Ok(window)
         }
-        _ => Err("1ms to 60s".to_owned()),
+        _ => Err("take 1ms to 60s".to_owned()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What cosched sees of each machine, and where it places threads there.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -79,9 +79,8 @@ fn programs_have_the_memory_of_their_cpus() {
     // Only in the root may processes be beside cgroups that have controllers.
     let root = Path::new("/sys/fs/cgroup");
     let own = std::fs::read_to_string("/proc/self/cgroup").unwrap();
-    let own = root.join(own.trim().strip_prefix("0::/").unwrap());
-    let go_to = |cgroup: &Path| std::fs::write(cgroup.join("cgroup.procs"), "0").unwrap();
-    go_to(root);
+    let back = Cgroup(root.join(own.trim().strip_prefix("0::/").unwrap()));
+    Cgroup::enter(root);
     for (placement, nodes) in [("packed", "0"), ("spread", "0-1")] {
         let place = Place::new();
         let script = "sleep 0.2; grep Mems_allowed_list /proc/self/status";
@@ -95,7 +94,22 @@ fn programs_have_the_memory_of_their_cpus() {
         }
         place.nothing_is_left_of(&ended);
     }
-    go_to(&own);
+    drop(back);
+}
+
+/// The cgroup to which this process goes back in any case.
+struct Cgroup(PathBuf);
+
+impl Cgroup {
+    fn enter(cgroup: &Path) {
+        std::fs::write(cgroup.join("cgroup.procs"), "0").unwrap();
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        Cgroup::enter(&self.0);
+    }
 }
 
 #[test]

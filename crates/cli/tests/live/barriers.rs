@@ -311,3 +311,24 @@ fn thread_states_are_readable_or_the_reason_is_reported() {
         skip(why.to_string());
     }
 }
+
+/// No library can be preloaded into a statically linked program: the user is told before it starts.
+#[test]
+fn a_statically_linked_program_keeps_its_own_barriers_and_is_named() {
+    let place = Place::new();
+    let source = place.write("static.c", "int main(void) { return 0; }\n");
+    let mut compiler = Command::new("gcc");
+    compiler.arg("-static").arg(source).arg("-o").arg(place.path("static"));
+    if !compiler.status().is_ok_and(|status| status.success()) {
+        return skip("there is no gcc");
+    }
+    let own = "[[program]]\nname = 'static'\ncommand = ['./static']\n".to_owned();
+    let tables = [own, program("dynamic", "", "true")];
+    let ended = place.run(&tables, "--policy linux --barrier donate").ended().with(0);
+    let told = "static is statically linked, so cosched's library cannot be in it";
+    assert_eq!(ended.stderr.matches(told).count(), 1, "{}", ended.stderr);
+    assert!(!ended.stderr.contains("dynamic is statically"), "{}", ended.stderr);
+    let explained = place.cosched(&["explain", "out", "static"]).ended().with(0);
+    assert!(explained.stdout.contains("No waits were seen there"), "{}", explained.stdout);
+    assert!(!explained.stdout.contains("knew which"), "{}", explained.stdout);
+}

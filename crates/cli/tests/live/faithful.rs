@@ -78,7 +78,8 @@ fn waits_that_are_not_for_locks_count_where_the_user_wants_it() {
         let cosched = place.run(&[program("sleeps", "", &script)], &options);
         let has_slice = |process: &Process| {
             let batch = format!("{:?}", SchedPolicy::Batch);
-            scheduled(process.pid).iter().all(|(class, _)| *class == batch)
+            let all = scheduled(process.pid);
+            !all.is_empty() && all.iter().all(|(class, _)| *class == batch)
         };
         eventually("a slice", || place.marked().named("trap").first().is_some_and(has_slice));
         place.write("stop", "");
@@ -92,8 +93,9 @@ fn waits_that_are_not_for_locks_count_where_the_user_wants_it() {
         assert!(!chosen.is_empty(), "{option}");
         let is_long = |slice: Nanos| slice >= Nanos::from_millis(150);
         let waits = |io_wait: Option<f64>| io_wait.is_some_and(|part| part > 0.7);
-        let all = |(slice, io_wait): &_| (is_long(*slice), waits(*io_wait)) == (counts, counts);
-        assert!(chosen.iter().all(all), "{option}: {chosen:?}");
+        // Where other processes have the CPUs, a thread that wakes waits for one.
+        let counted = chosen.iter().any(|(slice, io_wait)| is_long(*slice) && waits(*io_wait));
+        assert_eq!(counted, counts, "{option}: {chosen:?}");
     }
 }
 

@@ -8,34 +8,38 @@ use std::{fs, io, thread};
 use cosched_core::{Interruption, Nanos};
 use cosched_linux::kernel::clock::Clock;
 use cosched_linux::kernel::poll::{Poll, Ready};
-use cosched_linux::kernel::signals::{INTERRUPTIONS, interruption};
+use cosched_linux::kernel::signals::{INTERRUPTIONS, interruption, unblock_all_but};
 use cosched_workload::shown_path;
 
 use crate::ui::say;
 
-/// From now on, a signal that asks this process to end first has it say what is kept. Called
-/// before other threads are made, which would get the signal.
-pub(super) fn ends_with_a_word(kept: PathBuf) -> io::Result<()> {
+/// From now on, a signal that asks this process to end does so after a word about what is kept.
+/// Called before other threads are made, which would get the signal.
+pub(super) fn tell_what_is_kept(kept: PathBuf) -> io::Result<()> {
     let mut poll = Poll::new(&INTERRUPTIONS.map(|(signal, _)| signal))?;
     let clock = Clock::start();
+    let end = move |signal| {
+        if fs::metadata(&kept).is_ok_and(|file| file.len() > 0) {
+            say(format_args!(
+                "interrupted: what is measured is kept in {}; the same command goes on with it",
+                shown_path(&kept)
+            ));
+        }
+        exit(if interruption(signal) == Some(Interruption::Interrupt) { 130 } else { 143 })
+    };
     thread::Builder::new().spawn(move || {
         let mut ready = Vec::new();
         while poll.wait(clock.absolute(Nanos::NEVER), &mut ready).is_ok() {
             for one in ready.drain(..) {
                 if let Ready::Signal(signal) = one {
-                    let has_lines = fs::metadata(&kept).is_ok_and(|file| file.len() > 0);
-                    match has_lines {
-                        true => say(format_args!(
-                            "interrupted: what is measured is kept in {}; the same command goes \
-                             on with it",
-                            shown_path(&kept)
-                        )),
-                        false => say(format_args!("interrupted: nothing is measured yet")),
-                    }
-                    let is_usual = interruption(signal) == Some(Interruption::Interrupt);
-                    exit(if is_usual { 130 } else { 143 });
+                    end(signal);
                 }
             }
+        }
+        // Without a watcher, signals have their usual effect here.
+        let _ = unblock_all_but(None);
+        loop {
+            thread::park();
         }
     })?;
     Ok(())

@@ -160,6 +160,11 @@ impl Linux {
             live.freezer.look_for_stops(&live.tree, &self.proc);
             note_continued(&live.freezer, &self.proc, &mut self.log)?;
             note_stopped(&live.freezer, &mut self.log)?;
+            // It may have begun to wait meanwhile.
+            if let Some(why) = self.must_wait_undisturbed(live) {
+                self.tell(Happening::Refused(live.id, Aspect::Frozen, why));
+                return Ok(());
+            }
         }
         match live.freezer.freeze(&live.tree, &self.proc) {
             Ok(()) => {
@@ -384,8 +389,7 @@ fn lack(why: Refusal, of_another: bool) -> &'static str {
              CAP_SYS_NICE (`cosched doctor` names a remedy)"
         }
         Refusal::OutOfRange => {
-            "gets the nearest slice that the kernel grants, 0.1 to 100 ms, where a longer or \
-             shorter one is meant"
+            "gets the nearest slice to the one that was chosen: the kernel grants 0.1 to 100 ms"
         }
         _ => "cannot be given a slice or a class here: this kernel does not do it",
     }

@@ -105,18 +105,24 @@ fn times(stats: &BarrierStats, cpu_seconds: f64) -> Option<String> {
     (times.longest_latency_seconds >= TELLING).then(|| {
         let arrives = stats.mean_completion_seconds().map(|after| {
             format!(
-                " By every 17th barrier, a thread arrived {} after the first one on average.",
+                " Measured at every 17th barrier, a thread arrived {} after the first one on \
+                 average.",
                 words::span(nanos(after))
             )
         });
+        // What ended outside of the run has no CPU time that is known.
+        let left = (cpu_seconds > times.spun_seconds).then(|| {
+            let left = words::span(nanos(cpu_seconds - times.spun_seconds));
+            format!(", which leaves {left} for its other work")
+        });
         format!(
             " Until its first thread went on, a barrier took {} on average, and {} at most.{} \
-             Waiting threads spun for {} of CPU time, which leaves {} for its other work.",
+             Waiting threads spun for {} of CPU time{}.",
             words::span(nanos(mean)),
             words::span(nanos(times.longest_latency_seconds)),
             arrives.unwrap_or_default(),
             words::span(nanos(times.spun_seconds)),
-            words::span(nanos((cpu_seconds - times.spun_seconds).max(0.0))),
+            left.unwrap_or_default(),
         )
     })
 }

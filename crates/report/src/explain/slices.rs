@@ -134,7 +134,8 @@ pub(super) fn in_words(story: &ProgramStory, run: &RunResult, slot: usize) -> Ve
     let Some(first) = choices.first() else { return Vec::new() };
     let before = nanos(first.from_seconds - program.started_seconds.unwrap_or(0.0));
     let why_unset = why_unset(run, slot);
-    let chosen = match treatment::has_no_slices(run, slot) {
+    let has_no_slices = treatment::has_no_slices(run, slot);
+    let chosen = match has_no_slices {
         true => "its waits at locks and its cache misses were known. Slices that suit them",
         false => "time slices were chosen to suit its waits at locks and its cache misses",
     };
@@ -152,7 +153,7 @@ pub(super) fn in_words(story: &ProgramStory, run: &RunResult, slot: usize) -> Ve
         ));
         return lines;
     }
-    if treatment::has_no_slices(run, slot) {
+    if has_no_slices {
         lines.push("None of them was set: its threads had the kernel's own slices.".to_owned());
     }
     lines.extend(story.recalled.map(|actuator| {

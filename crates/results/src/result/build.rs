@@ -263,7 +263,7 @@ fn program(
         environment: context.environment.clone(),
         barrier: context.barrier.clone(),
         instead_of_progress: context.instead_of_progress.filter(|_| outcome.started.is_some()),
-        // Speeds of a progress that was not used mean nothing.
+        // Estimates from progress that the policy did not use would mislead.
         estimates: EstimatesResult::of(times).filter(|_| context.instead_of_progress.is_none()),
     }
 }

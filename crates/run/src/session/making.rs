@@ -195,9 +195,9 @@ impl Session {
             for (spec, _) in programs.iter().zip(&jobs).filter(|(_, job)| job.hook.is_some()) {
                 if self.executable(spec).is_ok_and(|file| spec.is_static(&file)) {
                     talk.tell(format_args!(
-                        "{} is statically linked, so cosched's library cannot be in it: it waits \
-                         at barriers as without cosched, reports no progress, and keeps its number \
-                         of threads",
+                        "{} is statically linked, so cosched's library cannot be in it: its \
+                         barriers, progress and number of threads are out of reach. Programs that \
+                         it starts may have the library",
                         spec.name
                     ));
                 }

@@ -135,7 +135,6 @@ fn answer_of(executable: &Path, patience: Duration) -> Result<String, ExtError> 
         .arg("--check")
         .stdin(Stdio::null())
         .stdout(OwnedFd::from(theirs))
-        .stderr(Stdio::null())
         .spawn()
         .map_err(failed)?;
     let mut loader = Loader { process, channel };
@@ -149,7 +148,7 @@ fn answer_of(executable: &Path, patience: Duration) -> Result<String, ExtError> 
             }
         }
     };
-    // It ends early where another process holds the other end.
+    // Without waiting for another process that holds the other end.
     let mut said = Vec::new();
     let _ = (&loader.channel).take(LONGEST as u64).read_to_end(&mut said);
     let said = String::from_utf8_lossy(&said).trim().to_owned();

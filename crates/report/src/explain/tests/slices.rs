@@ -46,3 +46,20 @@ fn of_many_slices_the_first_and_the_last_are_shown() {
     assert_eq!((all, lines.len(), lines[6].as_str()), (20, 13, "  (8 more)"));
     assert_eq!(choose(&[]), (0, vec![]));
 }
+
+/// What schedules a program's threads may leave the kernel its own slices.
+#[test]
+fn slices_that_nothing_has_set_are_told_as_such() {
+    let told = |actuator| {
+        let mut run = testkit::faithful();
+        let slice = run.decisions[1].reasons[1].clone();
+        let given = FaithfulReason::Given { actuator }.into();
+        run.decisions.truncate(2);
+        run.decisions[1].reasons = vec![Reason { why: given, ..slice.clone() }, slice];
+        Story::of(&run, Some(0)).programs.remove(0).sentences.concat()
+    };
+    let unset = "None of them was set: its threads had the kernel's own slices.";
+    assert!(told(Actuator::Batch).contains(unset), "{}", told(Actuator::Batch));
+    let set = told(Actuator::BatchSlice);
+    assert!(set.contains("time slices were chosen") && !set.contains(unset), "{set}");
+}
