@@ -160,11 +160,6 @@ impl Linux {
             live.freezer.look_for_stops(&live.tree, &self.proc);
             note_continued(&live.freezer, &self.proc, &mut self.log)?;
             note_stopped(&live.freezer, &mut self.log)?;
-            // It may have begun to wait meanwhile.
-            if let Some(why) = self.must_wait_undisturbed(live) {
-                self.tell(Happening::Refused(live.id, Aspect::Frozen, why));
-                return Ok(());
-            }
         }
         match live.freezer.freeze(&live.tree, &self.proc) {
             Ok(()) => {
