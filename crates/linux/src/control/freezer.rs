@@ -17,7 +17,9 @@
 //!
 //! A process with a handler for SIGCONT would see each pause by signals: `mpirun` tells its user.
 //! It is left out while it waits and has children that are stopped. Otherwise the program is not
-//! frozen, unless the user has said that it may be.
+//! frozen, unless the user has said that it may be. Nor is one that waits in a call that SIGSTOP
+//! would end early. A handler that is made, or a wait that begins, between the look and the signal
+//! that follows it is not seen.
 //!
 //! `script` and its like stop themselves once they hear that a child was stopped, and no process
 //! continues them. They hear of it late, when they get a CPU. No child of theirs is therefore
@@ -35,6 +37,7 @@ use crate::cgroup::{Dir, FreezeSwitch};
 use crate::kernel::files::{FileError, unless_gone};
 use crate::kernel::procfs::{Proc, ProcState, Stat, StateReader};
 use crate::kernel::signals;
+use crate::observe::dependencies::waits_for_events;
 use crate::process::tree::{Process, Tree};
 
 /// How many threads are checked for one that runs. A check costs some ten microseconds: after more
@@ -363,22 +366,26 @@ impl Stopper {
 
 /// Sends SIGSTOP, unless SIGCONT may be refused later: a set-uid program, such as `sudo`, is this
 /// user's until it makes itself another user's. A stop on its way at that moment would be for good.
-/// Nor if it would hear of SIGCONT, unless all are to be stopped: a program that has just started
-/// may have made a handler since it was looked at, so the last look comes just before the signal.
+/// Nor if the process would notice, unless all are to be stopped: it may have made a handler or
+/// begun to wait since it was looked at, so the last look comes just before the signal.
 fn send_stop(process: Process, proc: &Proc, stops_all: bool) -> Result<(), Refusal> {
     if proc.may_change_user(process.pid, geteuid().as_raw()) {
         return Err(Refusal::NotPermitted);
     }
-    let mut hears = false;
-    let status = proc.open_status(process.pid).filter(|_| !stops_all);
-    let is_deaf = || {
-        hears = status.is_some_and(|status| status.catches_continue());
-        !hears
+    let status = proc.open_status(process.pid);
+    let notices = || match status {
+        _ if waits_for_events(proc, process.pid) => Some(Refusal::WaitsForEvents),
+        Some(status) if status.catches_continue() => Some(Refusal::CatchesContinue),
+        _ => None,
     };
-    let sent = process.signal_if(proc, Signal::STOP, is_deaf);
-    match hears {
-        true => Err(Refusal::CatchesContinue),
-        false => sent.map(drop).map_err(refusal),
+    let mut noticed = None;
+    let sent = process.signal_if(proc, Signal::STOP, || {
+        noticed = if stops_all { None } else { notices() };
+        noticed.is_none()
+    });
+    match noticed {
+        Some(why) => Err(why),
+        None => sent.map(drop).map_err(refusal),
     }
 }
 

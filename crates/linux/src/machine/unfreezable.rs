@@ -27,7 +27,7 @@ impl Linux {
 
     /// A program was not frozen for this reason, as its freezer has found.
     pub(super) fn could_not_freeze(&mut self, id: ProgramId, why: Refusal) {
-        if why == Refusal::StopsItself {
+        if matches!(why, Refusal::StopsItself | Refusal::WaitsForEvents) {
             self.forbid_freezing(id, why);
         }
         self.tell(Happening::Refused(id, Aspect::Frozen, why));
@@ -45,9 +45,13 @@ impl Linux {
         }
         let (stats, proc) = (live.tree.stats(&self.proc), &self.proc);
         let parents: BTreeSet<i32> = stats.iter().map(|stat| stat.ppid).collect();
-        let is_told = |pid| live.freezer.needs_processes() && parents.contains(&pid);
+        let by_signals = live.freezer.needs_processes();
+        let is_told = |pid| by_signals && parents.contains(&pid);
         let why = stats.iter().take(MOST_PROCESSES).find_map(|stat| match stat.pid {
-            pid if dependencies::waits_for_events(proc, pid) => Some(Refusal::WaitsForEvents),
+            // Signals are sent after a look of their own.
+            pid if !by_signals && dependencies::waits_for_events(proc, pid) => {
+                Some(Refusal::WaitsForEvents)
+            }
             pid if is_told(pid) && stops_itself(pid, proc).unwrap_or(false) => {
                 Some(Refusal::StopsItself)
             }
