@@ -35,8 +35,9 @@ const SETTLED: Duration = Duration::from_millis(500);
 const WORKS: Duration = Duration::from_millis(70);
 const WAITS: Duration = Duration::from_millis(450);
 
-/// A thread that had no CPU time for so long has lost its CPU to a thread that computes.
-const AWAY: Duration = Duration::from_micros(100);
+/// A thread that had no CPU time for so long has lost its CPU to threads that compute: three others
+/// with slices of 0.5 ms take longer. cosched itself, which takes a CPU again and again, does not.
+const AWAY: Duration = Duration::from_micros(1200);
 
 struct Barrier(UnsafeCell<MaybeUninit<libc::pthread_barrier_t>>);
 

@@ -170,7 +170,7 @@ fn slices_have_any_length() {
     if !is_guest() {
         return;
     }
-    for slice in [0.5, 150.0] {
+    for slice in [0.5, 150.0, 250.0] {
         let place = Place::new();
         let row = format!(
             "schema = 'cosched-quanta/1'\n[[row]]\nup_to = 1.0\nslice_milliseconds = {slice}\n"
