@@ -61,9 +61,13 @@ fn a_table_is_measured_and_used() {
         return;
     }
     let place = place();
+    let short = "[[program]]\nname = 'short'\nthreads = 1\ncommand = ['true']\n";
+    fs::write(place.path().join("training.toml"), format!("{BUSY}{short}")).unwrap();
     let calibrate = "calibrate quanta training.toml --slices 1ms,100ms --runs 1";
     let made = run(&place, calibrate);
-    assert_eq!(made.status.code(), Some(0), "{}", text(&made.stderr));
+    let messages = text(&made.stderr);
+    assert_eq!(made.status.code(), Some(0), "{messages}");
+    assert!(messages.contains("short-1t is left out: it was too short"), "{messages}");
     let table = text(&made.stdout);
     assert_eq!(table.matches("[[row]]").count(), 10, "{table}");
     // The program never waits for another, and one round tells nothing.

@@ -211,10 +211,17 @@ fn with_remedy_under(text: String, limits_memory: bool) -> String {
 /// The exit code of a run, by whether all programs succeeded.
 pub fn exit_code(ended: Ended, all_succeeded: bool) -> ExitCode {
     match (ended, all_succeeded) {
-        (Ended::Interrupted(Interruption::Interrupt), _) => ExitCode::from(130),
-        (Ended::Interrupted(_), _) => ExitCode::from(143),
+        (Ended::Interrupted(by), _) => ExitCode::from(interruption_code(by)),
         (Ended::Complete, true) => ExitCode::SUCCESS,
         (Ended::Complete, false) => ExitCode::FAILURE,
+    }
+}
+
+/// The exit code of a cosched that was asked to end.
+pub fn interruption_code(by: Interruption) -> u8 {
+    match by {
+        Interruption::Interrupt => 130,
+        _ => 143,
     }
 }
 

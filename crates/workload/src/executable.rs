@@ -155,7 +155,7 @@ impl ProgramSpec {
     /// Whether the program that the kernel runs for a file is statically linked: no library can be
     /// preloaded into it.
     pub fn is_static(&self, file: &Path) -> bool {
-        interpreter::is_static(&self.program_of(file))
+        interpreter::needs(&self.program_of(file)) == Some(RequiredFile::Nothing)
     }
 
     /// The program that the kernel runs for a file: of a script its interpreter, else the file
@@ -243,8 +243,12 @@ impl ProgramSpec {
         let mut needing = file.to_owned();
         for _ in 0..MOST_SCRIPTS {
             let Some(needs) = interpreter::needs(&needing) else { break };
-            let (RequiredFile::Interpreter(named) | RequiredFile::Loader(named)) = &needs;
-            let needed = self.cwd.join(named);
+            let needed = match &needs {
+                RequiredFile::Interpreter(named) | RequiredFile::Loader(named) => {
+                    self.cwd.join(named)
+                }
+                RequiredFile::Nothing => break,
+            };
             let why = match kind(&needed) {
                 CommandKind::Executable => {
                     needing = needed;
@@ -263,6 +267,7 @@ impl ProgramSpec {
                 RequiredFile::Loader(loader) => {
                     CommandProblem::NoLoader { file: needing, loader, why }
                 }
+                RequiredFile::Nothing => break,
             });
         }
         Ok(())

@@ -37,6 +37,8 @@ pub(super) enum RequiredFile {
     Interpreter(PathBuf),
     /// The loader of a dynamically linked program.
     Loader(PathBuf),
+    /// A program of this machine that names no loader: it is statically linked.
+    Nothing,
 }
 
 /// What a file needs, if it can be told.
@@ -45,34 +47,15 @@ pub(super) fn needs(file: &Path) -> Option<RequiredFile> {
     let mut start = [0; LINE];
     let length = file.read_at(&mut start, 0).ok()?;
     let start = &start[..length];
-    match start.strip_prefix(b"#!") {
-        Some(line) => interpreter(line).map(RequiredFile::Interpreter),
-        None => loader(file, FileKind::parse(start).ok()?).map(RequiredFile::Loader),
+    if let Some(line) = start.strip_prefix(b"#!") {
+        return interpreter(line).map(RequiredFile::Interpreter);
     }
-}
-
-/// Whether a file is a program of this machine that names no loader: it is statically linked.
-pub(super) fn is_static(file: &Path) -> bool {
-    let parts = || {
-        let file = File::open(file).ok()?;
-        let mut start = [0; LINE];
-        let length = file.read_at(&mut start, 0).ok()?;
-        let (kind, file) = (FileKind::parse(&start[..length]).ok()?, ReadCache::new(file));
-        match kind {
-            FileKind::Elf32 => has_no_loader::<FileHeader32<Endianness>>(&file),
-            FileKind::Elf64 => has_no_loader::<FileHeader64<Endianness>>(&file),
-            _ => None,
-        }
-    };
-    parts() == Some(true)
-}
-
-fn has_no_loader<H: FileHeader>(file: &ReadCache<File>) -> Option<bool> {
-    let header = H::parse(file).ok()?;
-    let endian = header.endian().ok()?;
-    let headers = header.program_headers(endian, file).ok()?;
-    let is_native = NATIVE.contains(&header.e_machine(endian));
-    Some(is_native && headers.iter().all(|one| one.p_type(endian) != PT_INTERP))
+    let (kind, file) = (FileKind::parse(start).ok()?, ReadCache::new(file));
+    match kind {
+        FileKind::Elf32 => loader::<FileHeader32<Endianness>>(&file),
+        FileKind::Elf64 => loader::<FileHeader64<Endianness>>(&file),
+        _ => None,
+    }
 }
 
 /// The first word of a script's first line.
@@ -85,30 +68,21 @@ fn interpreter(line: &[u8]) -> Option<PathBuf> {
     whole.then(|| PathBuf::from(OsStr::from_bytes(word)))
 }
 
-/// The loader that a program names; the headers of a file of this kind say where.
-fn loader(file: File, kind: FileKind) -> Option<PathBuf> {
-    let file = ReadCache::new(file);
-    match kind {
-        FileKind::Elf32 => named::<FileHeader32<Endianness>>(&file),
-        FileKind::Elf64 => named::<FileHeader64<Endianness>>(&file),
-        _ => None,
-    }
-}
-
-fn named<H: FileHeader>(file: &ReadCache<File>) -> Option<PathBuf> {
+/// The loader that the headers of a program of this machine name.
+fn loader<H: FileHeader>(file: &ReadCache<File>) -> Option<RequiredFile> {
     let header = H::parse(file).ok()?;
     let endian = header.endian().ok()?;
     if !NATIVE.contains(&header.e_machine(endian)) {
         return None;
     }
     let headers = header.program_headers(endian, file).ok()?;
-    let is_short = |one: &&H::ProgramHeader| {
-        let length: u64 = one.p_filesz(endian).into();
-        length <= LONGEST_PATH
+    let Some(names) = headers.iter().find(|one| one.p_type(endian) == PT_INTERP) else {
+        return Some(RequiredFile::Nothing);
     };
-    let mut short = headers.iter().filter(is_short);
-    let path = short.find_map(|one| one.interpreter(endian, file).ok().flatten())?;
-    Some(PathBuf::from(OsStr::from_bytes(path)))
+    let length: u64 = names.p_filesz(endian).into();
+    let path = names.interpreter(endian, file).ok().flatten()?;
+    let loader = || RequiredFile::Loader(PathBuf::from(OsStr::from_bytes(path)));
+    (length <= LONGEST_PATH).then(loader)
 }
 
 #[cfg(test)]
@@ -135,8 +109,9 @@ mod tests {
     #[test]
     fn this_test_has_a_loader_unless_it_is_linked_statically() {
         let is_static_itself = cfg!(target_feature = "crt-static");
-        assert_eq!(is_static(&std::env::current_exe().unwrap()), is_static_itself);
-        assert!(!is_static(Path::new("/etc/passwd")) && !is_static(Path::new("/")));
+        let own = needs(&std::env::current_exe().unwrap());
+        assert_eq!(own == Some(RequiredFile::Nothing), is_static_itself);
+        assert_eq!(["/etc/passwd", "/"].map(|path| needs(Path::new(path))), [None, None]);
     }
 
     /// A header of 64 bytes without parts, and so without a loader.
@@ -151,7 +126,7 @@ mod tests {
             header[52] = 64;
             let file = tempfile::NamedTempFile::new().unwrap();
             std::fs::write(file.path(), &header[..length]).unwrap();
-            is_static(file.path())
+            needs(file.path()) == Some(RequiredFile::Nothing)
         };
         for native in NATIVE {
             assert!(is_static_with(*native, 64), "{native}");

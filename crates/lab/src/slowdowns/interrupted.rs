@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::process::exit;
 use std::{fs, io, thread};
 
-use cosched_core::{Interruption, Nanos};
+use cosched_core::Nanos;
 use cosched_linux::kernel::clock::Clock;
 use cosched_linux::kernel::poll::{Poll, Ready};
 use cosched_linux::kernel::signals::{INTERRUPTIONS, interruption, unblock_all_but};
 use cosched_workload::shown_path;
 
+use crate::ui::failure::interruption_code;
 use crate::ui::say;
 
 /// From now on, a signal that asks this process to end does so after a word about what is kept.
@@ -25,7 +26,7 @@ pub(super) fn tell_what_is_kept(kept: PathBuf) -> io::Result<()> {
                 shown_path(&kept)
             ));
         }
-        exit(if interruption(signal) == Some(Interruption::Interrupt) { 130 } else { 143 })
+        exit(interruption(signal).map_or(1, |by| interruption_code(by).into()))
     };
     thread::Builder::new().spawn(move || {
         let mut ready = Vec::new();

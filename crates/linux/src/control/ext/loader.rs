@@ -144,7 +144,7 @@ fn answer_of(executable: &Path, patience: Duration) -> Result<String, ExtError> 
             Some(status) => break status,
             None if Instant::now() < until => sleep(Duration::from_millis(2)),
             None => {
-                return Err(ExtError::Refused(format!("{} does not answer", executable.display())));
+                return Err(silent(executable, "does not answer"));
             }
         }
     };
@@ -155,8 +155,15 @@ fn answer_of(executable: &Path, patience: Duration) -> Result<String, ExtError> 
     match said.is_empty() {
         false if status.success() => Ok(said),
         false => Err(ExtError::Refused(said)),
-        true => Err(ExtError::Refused(format!("{} ended without an answer", executable.display()))),
+        true => Err(silent(executable, "ended without an answer")),
     }
+}
+
+fn silent(executable: &Path, what: &str) -> ExtError {
+    ExtError::Refused(format!(
+        "{} {what} (remedy: install {NAME} and cosched from one release)",
+        executable.display()
+    ))
 }
 
 pub(super) fn load(executable: &Path) -> Result<Loaded, ExtError> {
@@ -178,6 +185,9 @@ pub(super) fn load(executable: &Path) -> Result<Loaded, ExtError> {
 /// Its message, with the descriptors that came along.
 fn receive(channel: &UnixStream) -> Result<[OwnedFd; 4], ExtError> {
     let refused = |why: &str| ExtError::Refused(why.to_owned());
+    let untold = |what: &str| {
+        refused(&format!("{NAME} {what} (remedy: `{NAME} --check` says whether it works here)"))
+    };
     let (mut text, mut maps) = (Vec::new(), Vec::new());
     loop {
         let mut part = [0; LONGEST];
@@ -189,11 +199,7 @@ fn receive(channel: &UnixStream) -> Result<[OwnedFd; 4], ExtError> {
             Ok(received) => received,
             // cosched was stopped and goes on.
             Err(Errno::INTR) => continue,
-            Err(_) => {
-                return Err(refused(&format!(
-                    "{NAME} does not answer (remedy: `{NAME} --check` says whether it works here)"
-                )));
-            }
+            Err(_) => return Err(untold("does not answer")),
         };
         for message in ancillary.drain() {
             if let RecvAncillaryMessage::ScmRights(fds) = message {
@@ -206,8 +212,8 @@ fn receive(channel: &UnixStream) -> Result<[OwnedFd; 4], ExtError> {
             break;
         }
     }
-    let answer: LoaderAnswer = serde_json::from_slice(&text)
-        .map_err(|_| refused(&format!("{NAME} has ended without an answer")))?;
+    let answer: LoaderAnswer =
+        serde_json::from_slice(&text).map_err(|_| untold("has ended without an answer"))?;
     match answer {
         LoaderAnswer { version, .. } if version != VERSION => Err(refused(&format!(
             "{NAME} is of another version than cosched (remedy: install both from one release)"
@@ -237,10 +243,10 @@ mod tests {
         };
         let began = Instant::now();
         let refused = answer("exec sleep 600", Duration::from_millis(50)).unwrap_err();
-        assert!(refused.ends_with("ext does not answer"), "{refused}");
+        assert!(refused.contains("ext does not answer (remedy: "), "{refused}");
         assert!(began.elapsed() < PATIENCE);
         let refused = answer("exit 1", PATIENCE).unwrap_err();
-        assert!(refused.ends_with("ext ended without an answer"), "{refused}");
+        assert!(refused.contains("ext ended without an answer (remedy: "), "{refused}");
         assert!(answer("echo not here; exit 1", PATIENCE).unwrap_err().ends_with("not here"));
         assert_eq!(answer("echo here", PATIENCE).unwrap(), "here");
     }
