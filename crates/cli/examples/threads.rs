@@ -35,8 +35,8 @@ const SETTLED: Duration = Duration::from_millis(500);
 const WORKS: Duration = Duration::from_millis(70);
 const WAITS: Duration = Duration::from_millis(450);
 
-/// A thread that had no CPU time for so long has lost its CPU to threads that compute: three others
-/// with slices of 0.5 ms take longer. cosched itself, which takes a CPU again and again, does not.
+/// A thread that had no CPU time for so long has lost its CPU to threads that compute. Before its
+/// next turn come three others, of 0.5 ms or more each. What cosched itself needs is shorter.
 const AWAY: Duration = Duration::from_micros(1200);
 
 struct Barrier(UnsafeCell<MaybeUninit<libc::pthread_barrier_t>>);

@@ -77,15 +77,18 @@ pub fn quanta(training: &Path, slices: &[Nanos], runs: u16) -> Result<ExitCode, 
         say(format_args!("interrupted: there is no table, and nothing is kept"));
         return Ok(exit_code(ended, true));
     }
-    for short in programs.iter().filter(|one| one.factors.is_empty()) {
-        let name = &short.spec.name;
-        say(format_args!("{name} is left out: it was too short to see what its threads wait for"));
-    }
     let rows = derive(&programs, slices, kernel);
     if rows.is_empty() {
         let text =
             "no program ran long enough to see what its threads wait for; give them more work";
         return Err(Failure::Broken(text.to_owned()));
+    }
+    for short in programs.iter().filter(|one| one.factors.is_empty()) {
+        let name = &short.spec.name;
+        say(format_args!(
+            "{name} is left out: it was too short to see what its threads wait for; give it more \
+             work"
+        ));
     }
     print(file(&rows, &session.description.to_string()).trim_end())?;
     say(format_args!("keep the table in a file, and use it with --policy faithful --quanta FILE"));

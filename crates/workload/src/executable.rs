@@ -243,12 +243,12 @@ impl ProgramSpec {
         let mut needing = file.to_owned();
         for _ in 0..MOST_SCRIPTS {
             let Some(needs) = interpreter::needs(&needing) else { break };
-            let needed = match &needs {
-                RequiredFile::Interpreter(named) | RequiredFile::Loader(named) => {
-                    self.cwd.join(named)
-                }
+            let (file, is_loader) = match needs {
+                RequiredFile::Interpreter(file) => (file, false),
+                RequiredFile::Loader(file) => (file, true),
                 RequiredFile::Nothing => break,
             };
+            let needed = self.cwd.join(&file);
             let why = match kind(&needed) {
                 CommandKind::Executable => {
                     needing = needed;
@@ -260,14 +260,9 @@ impl ProgramSpec {
                 CommandKind::Other => "is not a regular file",
                 CommandKind::Plain => "is not executable",
             };
-            return Err(match needs {
-                RequiredFile::Interpreter(interpreter) => {
-                    CommandProblem::NoInterpreter { file: needing, interpreter, why }
-                }
-                RequiredFile::Loader(loader) => {
-                    CommandProblem::NoLoader { file: needing, loader, why }
-                }
-                RequiredFile::Nothing => break,
+            return Err(match is_loader {
+                true => CommandProblem::NoLoader { file: needing, loader: file, why },
+                false => CommandProblem::NoInterpreter { file: needing, interpreter: file, why },
             });
         }
         Ok(())

@@ -80,9 +80,11 @@ fn loader<H: FileHeader>(file: &ReadCache<File>) -> Option<RequiredFile> {
         return Some(RequiredFile::Nothing);
     };
     let length: u64 = names.p_filesz(endian).into();
+    if length > LONGEST_PATH {
+        return None;
+    }
     let path = names.interpreter(endian, file).ok().flatten()?;
-    let loader = || RequiredFile::Loader(PathBuf::from(OsStr::from_bytes(path)));
-    (length <= LONGEST_PATH).then(loader)
+    Some(RequiredFile::Loader(PathBuf::from(OsStr::from_bytes(path))))
 }
 
 #[cfg(test)]
@@ -153,5 +155,12 @@ mod tests {
         let mut wild = own[..128].to_vec();
         wild[32..40].fill(0xff);
         assert_eq!(needs_of(&wild), None);
+        // A part of 56 bytes begins with its type, of which 3 names the loader; its size is at 32.
+        let mut long = own.clone();
+        let parts = 64..64 + 56 * usize::from(own[56]);
+        for part in long[parts].chunks_mut(56).filter(|part| part[0] == 3) {
+            part[32..40].copy_from_slice(&(LONGEST_PATH + 1).to_le_bytes());
+        }
+        assert!(!matches!(needs_of(&long), Some(RequiredFile::Loader(_))), "a long path");
     }
 }

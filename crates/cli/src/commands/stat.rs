@@ -17,6 +17,7 @@ use cosched_linux::kernel::affinity;
 use cosched_linux::kernel::clock::Clock;
 use cosched_linux::kernel::poll::{Poll, Ready};
 use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::kernel::signals::interruption;
 use cosched_linux::kernel::topology::Sys;
 use cosched_linux::observe::counters::{CounterLack, Events};
 use cosched_linux::observe::monitor::interval::{Intervals, Slice};
@@ -30,7 +31,7 @@ use rustix::process::{Signal, geteuid};
 use crate::args::choices;
 use crate::args::{duration, groups, pid, whole};
 use crate::session::Load;
-use crate::ui::failure::Failure;
+use crate::ui::failure::{Failure, interruption_code};
 use crate::ui::{print_if_read, say};
 use subjects::{StatTarget, Subjects};
 
@@ -178,8 +179,10 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
         }
         match end {
             Some(End::Gone) => return subjects.exit_code(),
-            Some(End::Signal(Signal::INT)) => return Ok(ExitCode::from(130)),
-            Some(End::Signal(_)) => return Ok(ExitCode::from(143)),
+            Some(End::Signal(signal)) => {
+                let by = interruption(signal.as_raw());
+                return Ok(by.map_or(ExitCode::FAILURE, |by| interruption_code(by).into()));
+            }
             // A program that was started here goes on, even if its figures are not read.
             None if !is_read && args.command.is_empty() => return Ok(ExitCode::SUCCESS),
             None if args.count.is_some_and(|count| printed >= count as usize) => {

@@ -17,9 +17,11 @@
 //!
 //! A process with a handler for SIGCONT would see each pause by signals: `mpirun` tells its user.
 //! It is left out while it waits and has children that are stopped. Otherwise the program is not
-//! frozen, unless the user has said that it may be. Nor is one that waits in a call that SIGSTOP
-//! would end early. A handler that is made, or a wait that begins, between the look and the signal
-//! that follows it is not seen.
+//! frozen, unless the user has said that it may be.
+//!
+//! A program is not frozen either while a process of it waits in a call that SIGSTOP would end
+//! early. Both are looked at right before the signal. What begins in between is not seen: a handler
+//! then hears one SIGCONT, and a wait ends early.
 //!
 //! `script` and its like stop themselves once they hear that a child was stopped, and no process
 //! continues them. They hear of it late, when they get a CPU. No child of theirs is therefore
@@ -366,17 +368,16 @@ impl Stopper {
 
 /// Sends SIGSTOP, unless SIGCONT may be refused later: a set-uid program, such as `sudo`, is this
 /// user's until it makes itself another user's. A stop on its way at that moment would be for good.
-/// Nor if the process would notice, unless all are to be stopped: it may have made a handler or
-/// begun to wait since it was looked at, so the last look comes just before the signal.
+/// None is sent either if the process would notice, unless all are to be stopped. It may have made
+/// a handler or begun to wait since it was looked at, so the last look comes just before the signal.
 fn send_stop(process: Process, proc: &Proc, stops_all: bool) -> Result<(), Refusal> {
     if proc.may_change_user(process.pid, geteuid().as_raw()) {
         return Err(Refusal::NotPermitted);
     }
     let status = proc.open_status(process.pid);
-    let notices = || match status {
-        _ if waits_for_events(proc, process.pid) => Some(Refusal::WaitsForEvents),
-        Some(status) if status.catches_continue() => Some(Refusal::CatchesContinue),
-        _ => None,
+    let notices = || match waits_for_events(proc, process.pid) {
+        true => Some(Refusal::WaitsForEvents),
+        false => status.filter(|s| s.catches_continue()).map(|_| Refusal::CatchesContinue),
     };
     let mut noticed = None;
     let sent = process.signal_if(proc, Signal::STOP, || {

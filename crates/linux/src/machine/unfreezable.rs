@@ -45,13 +45,10 @@ impl Linux {
         }
         let (stats, proc) = (live.tree.stats(&self.proc), &self.proc);
         let parents: BTreeSet<i32> = stats.iter().map(|stat| stat.ppid).collect();
-        let by_signals = live.freezer.needs_processes();
-        let is_told = |pid| by_signals && parents.contains(&pid);
+        let is_told = |pid| live.freezer.needs_processes() && parents.contains(&pid);
         let why = stats.iter().take(MOST_PROCESSES).find_map(|stat| match stat.pid {
-            // Signals are sent after a look of their own.
-            pid if !by_signals && dependencies::waits_for_events(proc, pid) => {
-                Some(Refusal::WaitsForEvents)
-            }
+            // A freezer that sends signals looks again right before: a wait may have begun.
+            pid if dependencies::waits_for_events(proc, pid) => Some(Refusal::WaitsForEvents),
             pid if is_told(pid) && stops_itself(pid, proc).unwrap_or(false) => {
                 Some(Refusal::StopsItself)
             }

@@ -1,5 +1,6 @@
 /* Waits for events of a pipe that another thread writes to, and takes every error of the wait for a
-   fault, except in a pause that was under way when the wait began: the program has not run since. */
+   fault. With an argument, it excuses one pause that began with the wait: the program ran for less
+   than 2 ms in between. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -32,7 +33,7 @@ static void *writes(void *unused) {
     return unused;
 }
 
-int main(void) {
+int main(int arguments, char **unused) {
     pthread_t threads[2];
     if (pipe(ends)) return 1;
     int poll = epoll_create1(0);
@@ -44,7 +45,7 @@ int main(void) {
         char byte;
         double before = used();
         while (epoll_wait(poll, &event, 1, -1) != 1) {
-            if (errno == EINTR && used() < before + 0.01) continue;
+            if (errno == EINTR && arguments-- > 1 && used() < before + 0.002) continue;
             perror("epoll_wait");
             return 1;
         }

@@ -232,19 +232,25 @@ fn a_process_that_catches_sigcont_is_left_out_while_it_waits() {
     eventually_stopped(main, true);
 }
 
-/// It may have begun to wait since the program was looked at.
+/// Not even one that was born during the freeze.
 #[test]
 fn no_process_is_stopped_in_a_wait_that_ends_early() {
     let mut stage = Stage::new();
     let (main, child) = (stage.start(), stage.start());
-    stage.gives_birth(main, child);
     let folder = stage.root.path().join(child.to_string());
     fs::write(folder.join("status"), "SigIgn:\t0\nSigCgt:\t0\n").unwrap();
     let call = format!("{} 0x3 0x7ff 0x1 0xffffffff 0x0 0x8", libc::SYS_epoll_pwait);
     fs::write(folder.join(format!("task/{child}/syscall")), call).unwrap();
-    let tree = stage.tree(main);
-    assert_eq!(by_signals().freeze(&tree, &stage.proc), Err(Refusal::WaitsForEvents));
+    let (mut freezer, tree) = (by_signals(), stage.tree(main));
+    freezer.freeze(&tree, &stage.proc).unwrap();
+    eventually_stopped(main, true);
+    stage.says(main, main, 'T');
+    stage.gives_birth(main, child);
+    assert_eq!(freezer.is_frozen(&tree, &stage.proc), Err(Refusal::WaitsForEvents));
     eventually_stopped(main, false);
+    assert_eq!(freezer.freeze(&tree, &stage.proc), Err(Refusal::WaitsForEvents));
+    eventually_stopped(main, false);
+    assert!(freezer.left_stopped().is_empty());
     assert_ne!(Proc::default().stat(child).unwrap().state, ProcState::Stopped);
     Freezer::of(None, true).unwrap().freeze(&tree, &stage.proc).unwrap();
     eventually_stopped(child, true);
