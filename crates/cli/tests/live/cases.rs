@@ -35,8 +35,8 @@ _, how = os.waitpid(worker.pid, os.WUNTRACED)
 print('ok' if how == 0 else f'the worker ended with {how}')
 ";
 /// Tells its user of every SIGCONT, as `mpirun` does, and leaves the work to a child; with an
-/// argument, works itself. A pause that begins as the handler is made does not count: it ends before
-/// the loop does.
+/// argument, works itself. A pause that begins as the handler is made does not count: it ends
+/// before the loop does.
 const HEARS_CONTINUES: &str = "\
 import signal, subprocess, sys, time
 heard = []

@@ -369,7 +369,7 @@ impl Stopper {
 /// Sends SIGSTOP, unless SIGCONT may be refused later: a set-uid program, such as `sudo`, is this
 /// user's until it makes itself another user's. A stop on its way at that moment would be for good.
 /// None is sent either if the process would notice, unless all are to be stopped. It may have made
-/// a handler or begun to wait since it was looked at, so the last look comes just before the signal.
+/// a handler or begun to wait since it was looked at, so another look comes just before the signal.
 fn send_stop(process: Process, proc: &Proc, stops_all: bool) -> Result<(), Refusal> {
     if proc.may_change_user(process.pid, geteuid().as_raw()) {
         return Err(Refusal::NotPermitted);
