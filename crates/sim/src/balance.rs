@@ -226,7 +226,7 @@ impl SimulatedWorld {
             let is_worth_it = 100.0 * own > IMBALANCE * other;
             // Half of the difference would make them equal. With more, the other CPU has the higher
             // load afterwards, so equal threads swap places from time to time.
-            let moves = self.bears(tid) <= own - other + ROUNDING;
+            let moves = self.bears(self.program_of(tid)) <= own - other + ROUNDING;
             if self.cpus[to].load == 0 || (is_worth_it && moves) {
                 return Some((tid, to));
             }
@@ -268,20 +268,19 @@ impl SimulatedWorld {
 
     /// The weight of the threads on a CPU and in its queue.
     pub(crate) fn burden(&self, cpu: usize) -> f64 {
-        let cpu = &self.cpus[cpu];
-        let waiting = cpu.queue.iter().filter(|turn| !turn.delayed).map(|turn| turn.tid);
-        waiting.chain(cpu.current).map(|tid| self.bears(tid)).sum()
+        let shares = self.cpus[cpu].shares.iter();
+        shares.map(|(program, count)| f64::from(*count) * self.bears(usize::from(*program))).sum()
     }
 
-    /// The weight of a thread in load balancing: a kernel without weights counts threads.
-    fn bears(&self, tid: Tid) -> f64 {
-        if self.kernel.is_fair() { self.weight(tid) } else { 1.0 }
+    /// The weight of a program's thread in load balancing: a kernel without weights counts threads.
+    fn bears(&self, program: usize) -> f64 {
+        if self.kernel.is_fair() { self.weight_in(program) } else { 1.0 }
     }
 
-    /// A thread was added to a CPU or its queue, or has left both.
-    pub(crate) fn load_changes(&mut self, cpu: usize, comes: bool) {
+    /// A thread of a program was added to a CPU or its queue, or has left both.
+    pub(crate) fn load_changes(&mut self, cpu: usize, program: u16, comes: bool) {
+        self.cpus[cpu].counts(program, comes);
         let change = |count: &mut u32| *count = if comes { *count + 1 } else { *count - 1 };
-        change(&mut self.cpus[cpu].load);
         let (begins, ends) = (self.cpus[cpu].load == 1 && comes, self.cpus[cpu].load == 0);
         for level in Level::ALL {
             let group = self.shape.group(cpu, level);

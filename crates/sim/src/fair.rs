@@ -44,10 +44,14 @@ struct Stand {
 }
 
 impl SimulatedWorld {
-    /// The weight of a thread: that of its nice value. If its program has a share of its own, it is
-    /// that share divided among the program's runnable threads.
     pub(crate) fn weight(&self, tid: Tid) -> f64 {
-        let program = &self.programs[self.program_of(tid)];
+        self.weight_in(self.program_of(tid))
+    }
+
+    /// The weight of each thread of a program: that of its nice value. If the program has a share
+    /// of its own, it is that share divided among its runnable threads.
+    pub(crate) fn weight_in(&self, program: usize) -> f64 {
+        let program = &self.programs[program];
         match (program.part, program.grouped) {
             (Some(part), _) => self.weight_of_part(part, program.runnable),
             (None, true) => program.weight / f64::from(program.runnable.max(1)),

@@ -105,13 +105,10 @@ impl SimulatedWorld {
 
     /// Whether another thread of the same program is on a CPU or in its queue.
     pub(crate) fn has_sibling(&self, tid: Tid, cpu: usize) -> bool {
-        let program = self.threads[tid as usize].turn.program;
-        let cpu = &self.cpus[cpu];
-        let is_sibling = |other: Tid, of: u16| other != tid && of == program;
-        cpu.queue.iter().any(|turn| !turn.delayed && is_sibling(turn.tid, turn.program))
-            || cpu
-                .current
-                .is_some_and(|other| is_sibling(other, self.threads[other as usize].turn.program))
+        let thread = &self.threads[tid as usize];
+        let is_there = usize::from(thread.cpu) == cpu
+            && matches!(thread.place, ThreadState::Running | ThreadState::Queued);
+        self.cpus[cpu].threads_of(thread.turn.program) > u32::from(is_there)
     }
 
     fn load_around(&self, cpu: usize, level: Level) -> u32 {

@@ -130,9 +130,9 @@ impl SimulatedWorld {
         let thread = &mut self.threads[tid as usize];
         thread.place = ThreadState::Queued;
         thread.changed = now;
-        let rank = thread.turn.rank;
+        let (rank, program) = (thread.turn.rank, thread.turn.program);
         self.waiting_changes(cpu, true, rank);
-        self.load_changes(cpu, true);
+        self.load_changes(cpu, program, true);
     }
 
     /// Ticks are needed only where a thread waits.
@@ -311,7 +311,7 @@ impl SimulatedWorld {
             self.programs[program].runnable -= 1;
         }
         if place == ThreadState::Running {
-            self.load_changes(cpu, false);
+            self.load_changes(cpu, self.threads[tid as usize].turn.program, false);
         }
         let now = self.now;
         let thread = &mut self.threads[tid as usize];
@@ -325,8 +325,9 @@ impl SimulatedWorld {
         self.cpus[cpu].remove(tid);
         let waited = self.now - self.threads[tid as usize].changed;
         self.threads[tid as usize].used.queued += waited;
-        self.waiting_changes(cpu, false, self.threads[tid as usize].turn.rank);
-        self.load_changes(cpu, false);
+        let turn = self.threads[tid as usize].turn;
+        self.waiting_changes(cpu, false, turn.rank);
+        self.load_changes(cpu, turn.program, false);
     }
 
     /// A thread is no longer on its CPU: the speed of others may change.

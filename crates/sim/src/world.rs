@@ -157,6 +157,8 @@ pub(crate) struct CpuState {
     pub(crate) housekeeping: u64,
     /// How many threads are on it or wait for it.
     pub(crate) load: u32,
+    /// How many of them each program has, by its position in the world's list.
+    pub(crate) shares: Vec<(u16, u32)>,
     /// See [`SimulatedWorld::keep_average`].
     pub(crate) least: f64,
     pub(crate) average: f64,
@@ -168,6 +170,24 @@ impl CpuState {
         if let Some(position) = self.queue.iter().position(|turn| turn.tid == tid) {
             self.queue.remove(position);
         }
+    }
+
+    /// How many threads of a program are on it or wait for it.
+    pub(crate) fn threads_of(&self, program: u16) -> u32 {
+        self.shares.iter().find(|(of, _)| *of == program).map_or(0, |(_, count)| *count)
+    }
+
+    /// A thread of a program was added, or has left.
+    pub(crate) fn counts(&mut self, program: u16, comes: bool) {
+        let place = self.shares.iter().position(|(of, _)| *of == program);
+        match (place, comes) {
+            (Some(place), true) => self.shares[place].1 += 1,
+            (None, true) => self.shares.push((program, 1)),
+            (Some(place), false) if self.shares[place].1 == 1 => _ = self.shares.swap_remove(place),
+            (Some(place), false) => self.shares[place].1 -= 1,
+            (None, false) => {}
+        }
+        self.load = if comes { self.load + 1 } else { self.load - 1 };
     }
 }
 
