@@ -29,7 +29,7 @@
 #   make bench-foreign  what a process outside the run gets beside it: five minutes; target/bench/foreign.json
 #   make bench-policies-sim  policies on modelled machines of 24, 64 and 128 CPUs: some minutes; experiments/policies/results.md
 #   make bench-progress  which figure of the kernel tells how fast a program is: some minutes; on the idle machine
-#   make bench-sim  how many events the simulator works off per second: target/bench/sim.json
+#   make bench-sim  how many events the simulator handles per second: target/bench/sim.json, and a picture, sim.svg
 #   make fuzz    every parser gets damaged input, for HOURS hours (1)
 #   make faults  system calls of cosched, shims and sentinel fail, each at FAULTS moments (20): half an hour
 #   make kills   cosched, its sentinel and its shims are killed, at KILLS moments (31) of each command: three minutes
@@ -214,6 +214,7 @@ bench-progress: build kernels
 bench-sim:
 	@mkdir -p $(TARGET)/bench
 	cargo run --release --locked -p cosched-sim --example events_per_second | tee $(TARGET)/bench/sim.json
+	@PYTHONDONTWRITEBYTECODE=1 python3 bench/sim_speed.py <$(TARGET)/bench/sim.json >$(TARGET)/bench/sim.svg
 
 scaff: build
 	@PYTHONDONTWRITEBYTECODE=1 experiments/scaff/run --cosched $(TARGET)/release/cosched --out $(TARGET)/scaff

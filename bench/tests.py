@@ -25,6 +25,7 @@ import policy_verdicts
 import real_programs
 import shuffling
 import shuffling_verdicts
+import sim_speed
 import storms
 from lib import report as reports
 from lib import rounds, runner
@@ -516,6 +517,16 @@ class Barriers(Tables):
     def test_the_time_of_a_round_is_what_a_kernel_tells(self):
         output = "barrier-storm ok checksum=4e54dc1dec6658d3 seconds=0.402 round_us=2.31e+00\n"
         self.assertEqual((storms.round_us(output), runner.told_seconds(output)), (2.31, 0.402))
+
+
+class Pictures(unittest.TestCase):
+    def test_the_speed_of_the_simulator_is_drawn_lower_where_it_is_lower(self):
+        drawn = ElementTree.fromstring(sim_speed.svg({"cpus": {"24": 4.5e6, "1024": 3e5}, "programs": {"4": 4e6, "8": 4e6}}))
+        courses = [path.get("d")[1:].split("L") for path in drawn.iter("{http://www.w3.org/2000/svg}path") if path.get("class") == "course"]
+        heights = [[float(point.split(",")[1]) for point in course] for course in courses]
+        self.assertLess(heights[0][0], heights[0][1])
+        self.assertEqual(heights[1][0], heights[1][1])
+        self.assertIn("300 k", [text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")])
 
 
 class Costs(unittest.TestCase):
