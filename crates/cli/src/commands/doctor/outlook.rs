@@ -129,8 +129,10 @@ impl Findings<'_> {
             }
             Need::Traffic => self.uses("memory traffic from the jobs file"),
             Need::Slowdowns => self.uses("slowdowns from a table of this machine"),
-            // Whether there are several is said where the policy is chosen.
-            Need::Sockets => {}
+            // Whether they are there is said where the policy is chosen.
+            Need::Sockets => {
+                self.uses("two packages, last-level caches or memory nodes, or --groups");
+            }
             Need::Nice => {
                 self.uses("nice values");
                 self.without(
@@ -263,6 +265,11 @@ mod tests {
         assert!(of("linux-groups", &[Ability::CpuV1, Ability::Autogroup]).uses.contains("cgroup"));
         assert!(of("linux-groups", &[Ability::Autogroup]).uses.contains("session"));
         assert_eq!(of("linux-groups", &[]).uses, "cannot work here");
+    }
+
+    #[test]
+    fn shuffling_says_between_what() {
+        assert!(of("shuffling", &[]).uses.contains("--groups"));
     }
 
     #[test]
