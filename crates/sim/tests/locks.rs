@@ -70,7 +70,11 @@ fn sleeper_and_spinner() -> Model {
 
 /// CPU time of all threads, microseconds, and how often they went to sleep.
 fn used(kernel: Kernel, model: Model) -> (u64, u64) {
-    let mut stage = Stage::new(ideal("core:3"), kernel, vec![(0, model)]);
+    used_on(ideal("core:3"), kernel, model)
+}
+
+fn used_on(hardware: Hardware, kernel: Kernel, model: Model) -> (u64, u64) {
+    let mut stage = Stage::new(hardware, kernel, vec![(0, model)]);
     stage.until(Nanos::from_secs(1));
     let usage = stage.events.iter().find_map(|event| match event.what {
         Happening::Exited(_, _, usage) => Some(usage),
@@ -93,18 +97,34 @@ fn linux_wakes_a_sleeper_although_a_thread_spins() {
     assert_eq!(used(Kernel::EEVDF, sleeper_and_spinner()), (440, 2));
 }
 
-/// Thread 0 holds the lock until 100 us; threads 1 and 2 sleep for it in this order. Thread 1 is
-/// woken, which takes 50 us; meanwhile thread 3 comes and takes the lock.
-#[test]
-fn a_woken_thread_that_comes_too_late_is_last_in_the_queue() {
+/// Thread 0 holds the lock until 100 us; threads 1 and 2 come for it in this order. Thread 1 is
+/// woken, which takes 50 us; meanwhile thread 3 comes and takes the lock. Thread 1 then computes
+/// for another millisecond, so that the end tells when it had the lock.
+fn overtaken() -> (Hardware, Model) {
     let script = late(1, 10).into_iter().chain(late(2, 20)).chain(late(3, 120)).chain(once());
-    // Thread 1 then computes for another millisecond, so that the end tells when it had the lock.
     let model = Model { locks: 1, ..program(4, script.chain(late(1, 1000)).collect()) };
     let costs = "gigahertz=1 smt_share=1 switch_nanos=0 wake_nanos=50000 signal_nanos=0,0,0";
-    let hardware = Hardware::words(&format!("core:4 {costs}")).unwrap();
+    (Hardware::words(&format!("core:4 {costs}")).unwrap(), model)
+}
+
+#[test]
+fn a_woken_thread_that_comes_too_late_is_last_in_the_queue() {
+    let (hardware, model) = overtaken();
     let mut stage = Stage::new(hardware, Kernel::EEVDF, vec![(0, model)]);
     stage.until(Nanos::from_secs(1));
     // Thread 3 until 220 us, thread 2 from 270 to 370, thread 1 from 420 to 520; wake-ups vary.
     let end = stage.ends()[0].1;
     assert!((1470..=1570).contains(&end), "{end}");
+}
+
+/// Each thread spins for 30 us when it comes. Thread 1 finds the lock taken once more.
+#[test]
+fn a_woken_thread_that_comes_too_late_spins_again_on_linux_alone() {
+    let used = |kernel| {
+        let (hardware, model) = overtaken();
+        let spinning = Model { adaptive: Some(Nanos::from_micros(30)), ..model };
+        used_on(hardware, kernel, spinning).0
+    };
+    assert_eq!(used(Kernel::EEVDF) - used(Kernel::SOLARIS_FX), 30);
+    assert_eq!(used(Kernel::SOLARIS_TS), used(Kernel::SOLARIS_FX));
 }
