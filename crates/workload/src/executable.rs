@@ -23,8 +23,8 @@ use crate::input::is_loop;
 /// Where `execvp` looks when there is no `PATH`.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
-/// So often may a script's interpreter be a script; the kernel follows about as many.
-const MOST_SCRIPTS: usize = 4;
+/// The kernel runs a script whose interpreter is a script, and so on, up to this many scripts.
+const MOST_SCRIPTS: usize = 5;
 
 /// A command that cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -114,6 +114,12 @@ pub enum CommandProblem {
         shown_path(interpreter)
     )]
     NoInterpreter { file: PathBuf, interpreter: PathBuf, why: &'static str },
+    #[error(
+        "{} is a script whose interpreter is a script, and so on, further than the kernel follows; \
+         correct the first line of one of them",
+        shown_path(file)
+    )]
+    TooManyScripts { file: PathBuf },
     #[error(
         "{} needs the loader {}, which {why}; install the libraries that it was built for, or \
          build it here",
@@ -243,12 +249,12 @@ impl ProgramSpec {
         let mut needing = file.to_owned();
         for _ in 0..MOST_SCRIPTS {
             let Some(needs) = interpreter::needs(&needing) else { break };
-            let (file, is_loader) = match needs {
-                RequiredFile::Interpreter(file) => (file, false),
-                RequiredFile::Loader(file) => (file, true),
+            let (named, is_loader) = match needs {
+                RequiredFile::Interpreter(named) => (named, false),
+                RequiredFile::Loader(named) => (named, true),
                 RequiredFile::Nothing => break,
             };
-            let needed = self.cwd.join(&file);
+            let needed = self.cwd.join(&named);
             let why = match kind(&needed) {
                 CommandKind::Executable => {
                     needing = needed;
@@ -261,11 +267,16 @@ impl ProgramSpec {
                 CommandKind::Plain => "is not executable",
             };
             return Err(match is_loader {
-                true => CommandProblem::NoLoader { file: needing, loader: file, why },
-                false => CommandProblem::NoInterpreter { file: needing, interpreter: file, why },
+                true => CommandProblem::NoLoader { file: needing, loader: named, why },
+                false => CommandProblem::NoInterpreter { file: needing, interpreter: named, why },
             });
         }
-        Ok(())
+        match interpreter::needs(&needing) {
+            Some(RequiredFile::Interpreter(_)) => {
+                Err(CommandProblem::TooManyScripts { file: file.to_owned() })
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -425,6 +436,7 @@ mod tests {
             ("#!/etc/passwd -x\n", "/etc/passwd, which is not executable"),
             ("#!/bin/sh\r\n", "/bin/sh\\r, which does not exist"),
             ("#!bin/run\n", ""),
+            ("#!run\n", "further than the kernel follows"),
         ] {
             match script(line) {
                 Ok(_) => assert_eq!(expected, "", "{line:?}"),
@@ -436,6 +448,16 @@ mod tests {
         fs::write(folder.path().join("bin/run"), "#!/no/interp").unwrap();
         let refusal = script("#!bin/run").unwrap_err();
         assert!(refusal.contains("bin/run is a script for /no/interp"), "{refusal}");
+        fs::write(folder.path().join("bin/run"), "#!/bin/sh\n").unwrap();
+        for number in 1..=5 {
+            let (before, next) = (format!("bin/run{number}"), format!("bin/run{}", number + 1));
+            fs::copy(folder.path().join("bin/run"), folder.path().join(&next)).unwrap();
+            let before = if number == 1 { "bin/run" } else { &before };
+            fs::write(folder.path().join(next), format!("#!{before}\n")).unwrap();
+        }
+        let found = |name| find(folder.path(), name, "").map(drop).map_err(|e| e.to_string());
+        assert_eq!(found("bin/run5"), Ok(()));
+        assert!(found("bin/run6").unwrap_err().contains("bin/run6 is a script whose"), "six");
     }
 
     #[test]

@@ -38,7 +38,10 @@ pub enum ExtError {
     )]
     Missing,
     /// It cannot be executed.
-    #[error("cannot start {}: {error}", executable.display())]
+    #[error(
+        "cannot start {}: {error} (remedy: install {NAME} again; or leave `--scheduler ext` out)",
+        executable.display()
+    )]
     NotStarted {
         /// Its file.
         executable: PathBuf,
@@ -144,7 +147,7 @@ fn answer_of(executable: &Path, patience: Duration) -> Result<String, ExtError> 
             Some(status) => break status,
             None if Instant::now() < until => sleep(Duration::from_millis(2)),
             None => {
-                return Err(ExtError::Refused(format!("{} does not answer", executable.display())));
+                return Err(silent(executable, "does not answer"));
             }
         }
     };
@@ -155,11 +158,15 @@ fn answer_of(executable: &Path, patience: Duration) -> Result<String, ExtError> 
     match said.is_empty() {
         false if status.success() => Ok(said),
         false => Err(ExtError::Refused(said)),
-        true => Err(ExtError::Refused(format!(
-            "{} ended without an answer (remedy: install {NAME} and cosched from one release)",
-            executable.display()
-        ))),
+        true => Err(silent(executable, "ended without an answer")),
     }
+}
+
+fn silent(executable: &Path, what: &str) -> ExtError {
+    ExtError::Refused(format!(
+        "{} {what} (remedy: install {NAME} and cosched from one release; or leave the option out)",
+        executable.display()
+    ))
 }
 
 pub(super) fn load(executable: &Path) -> Result<Loaded, ExtError> {
@@ -239,7 +246,7 @@ mod tests {
         };
         let began = Instant::now();
         let refused = answer("exec sleep 600", Duration::from_millis(50)).unwrap_err();
-        assert!(refused.ends_with("ext does not answer"), "{refused}");
+        assert!(refused.contains("ext does not answer (remedy: "), "{refused}");
         assert!(began.elapsed() < PATIENCE);
         let refused = answer("exit 1", PATIENCE).unwrap_err();
         assert!(refused.contains("ext ended without an answer (remedy: "), "{refused}");
