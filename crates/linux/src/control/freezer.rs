@@ -290,8 +290,8 @@ impl Stopper {
             if self.knows(process) {
                 continue;
             }
-            let stat = match process.check(proc) {
-                Ok(Some(stat)) => stat,
+            let (stat, stops_by_itself) = match look(process, proc) {
+                Ok(Some(found)) => found,
                 Ok(None) => continue,
                 // It is tried again at the next check.
                 Err(_) => {
@@ -300,7 +300,7 @@ impl Stopper {
                 }
             };
             match stat.state {
-                _ if stops_by_itself(&stat, proc) => self.others.push(process),
+                _ if stops_by_itself => self.others.push(process),
                 ProcState::Traced => return Err(Refusal::Traced),
                 state if !self.stops_all && proc.catches_continue(process.pid) => {
                     if state == ProcState::Running {
@@ -412,14 +412,18 @@ pub(crate) fn stops_itself(pid: i32, proc: &Proc) -> Result<bool, FileError> {
 
 /// Whether a process is stopped by a signal, or about to be; not if it has ended.
 fn is_stopped(process: Process, proc: &Proc) -> Result<bool, FileError> {
-    let stat = process.check(proc)?;
-    Ok(stat.is_some_and(|stat| stops_by_itself(&stat, proc)))
+    Ok(look(process, proc)?.is_some_and(|(_, stops)| stops))
 }
 
-/// Whether a process that has had no signal from here has stopped, or has still to take SIGSTOP: it
-/// takes the signal only when it gets a CPU.
-fn stops_by_itself(stat: &Stat, proc: &Proc) -> bool {
-    stat.state == ProcState::Stopped || proc.is_about_to_stop(stat.pid).is_ok_and(|stops| stops)
+/// The data of a process, and whether it has stopped, or has still to take SIGSTOP: it takes the
+/// signal only when it gets a CPU. Read in the opposite order: it may take the signal in between.
+fn look(process: Process, proc: &Proc) -> Result<Option<(Stat, bool)>, FileError> {
+    let is_about_to = proc.is_about_to_stop(process.pid).is_ok_and(|stops| stops);
+    let stat = process.check(proc)?;
+    Ok(stat.map(|stat| {
+        let stops = is_about_to || stat.state == ProcState::Stopped;
+        (stat, stops)
+    }))
 }
 
 /// Makes a thread that is on a CPU begin the stop. The stop is under way in any case, so a failure

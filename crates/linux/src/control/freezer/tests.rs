@@ -2,6 +2,7 @@
 //! each moment of a freeze can be held.
 
 use std::fs;
+use std::io::Write;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
@@ -192,6 +193,32 @@ fn a_stop_by_others_that_is_on_its_way_is_seen() {
     assert_eq!(freezer.stopped_by_others(), [Process { pid: child, start_time: 77 }]);
     eventually_stopped(main, true);
     eventually_stopped(child, false);
+}
+
+/// It takes the signal of another process while it is looked at: it is no longer about to stop, and
+/// has stopped.
+#[test]
+fn a_stop_by_others_that_is_taken_meanwhile_is_seen() {
+    let mut stage = Stage::new();
+    let main = stage.start();
+    let (mut freezer, tree) = (by_signals(), stage.tree(main));
+    freezer.look_for_stops(&tree, &stage.proc);
+    stage.says(main, main, 'R');
+    // Who reads this file waits for who writes it.
+    let status = stage.root.path().join(format!("{main}/status"));
+    assert!(Command::new("mkfifo").arg(&status).status().unwrap().success());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut file = fs::File::options().write(true).open(&status).unwrap();
+            stage.says(main, main, 'T');
+            fs::remove_file(&status).unwrap();
+            fs::write(&status, "SigPnd:\t0\nShdPnd:\t0\n").unwrap();
+            file.write_all(b"SigPnd:\t0\nShdPnd:\t0\n").unwrap();
+        });
+        freezer.freeze(&tree, &stage.proc).unwrap();
+    });
+    assert_eq!(freezer.stopped_by_others().len(), 1);
+    assert_ne!(Proc::default().stat(main).unwrap().state, ProcState::Stopped);
 }
 
 /// It would see every pause.
