@@ -8,8 +8,9 @@
 //! Among the others, the rules of EEVDF are those of `kernel/sched/fair.c` in Linux 6.18 (names of
 //! its functions in brackets), those of CFS the same file's in Linux 2.6.38.
 
+use crate::cpu::QueueKey;
 use crate::kernel::Order;
-use crate::thread::{QueueKey, ThreadState};
+use crate::thread::ThreadState;
 use crate::tid::Tid;
 use crate::world::SimulatedWorld;
 

@@ -41,6 +41,7 @@ mod balance;
 mod behave;
 mod by_weight;
 mod contention;
+mod cpu;
 mod delays;
 mod donate;
 mod eviction;

@@ -3,6 +3,7 @@
 
 use cosched_core::CpuSet;
 
+use crate::cpu::QueueKey;
 use crate::eviction::CacheLines;
 use crate::prices::ThreadSpeed;
 use crate::solaris::Dispatch;
@@ -63,29 +64,6 @@ pub(crate) struct SimulatedThread {
     pub(crate) used: ThreadUsage,
     /// How many of the instructions were of each mix of the program.
     pub(crate) by_mix: Vec<f64>,
-}
-
-/// The keys of the order of turns; copied into the queue while a thread is in one.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct QueueKey {
-    pub(crate) tid: Tid,
-    /// The program, by its position in the world's list.
-    pub(crate) program: u16,
-    /// 0: shares the CPU with others; else a fixed priority.
-    pub(crate) rank: u8,
-    /// It sleeps already, and stays in the queue until it was behind (EEVDF's delayed dequeue).
-    pub(crate) delayed: bool,
-    /// Its program's group is idle: threads of other groups preempt it as soon as they wake.
-    pub(crate) idle: bool,
-    /// Its share, in units of a thread of nice value 0.
-    pub(crate) weight: f64,
-    /// Virtual runtime, in nanoseconds of a thread of weight 1; with a fixed priority, the number
-    /// of its turn.
-    pub(crate) vruntime: f64,
-    /// Virtual deadline (EEVDF).
-    pub(crate) deadline: f64,
-    /// The length of a turn, nanoseconds.
-    pub(crate) slice: f64,
 }
 
 /// What a thread has used since it began.

@@ -13,6 +13,7 @@ use cosched_core::{CpuSet, Event, Exit, Happening, Level, Nanos, ProgramId, Sett
 
 use crate::agenda::Agenda;
 use crate::arrivals::LockArrivals;
+use crate::cpu::CpuState;
 use crate::delays::{Delays, Shares};
 use crate::eviction::{Cache, Presence};
 use crate::hardware::Hardware;
@@ -24,7 +25,7 @@ use crate::samples::ProgramReading;
 use crate::shape::Shape;
 use crate::sync::Sync;
 use crate::tally::{KeptIntervals, Tally};
-use crate::thread::{Doing, QueueKey, SimulatedThread, ThreadState};
+use crate::thread::{Doing, SimulatedThread, ThreadState};
 use crate::tid::Tid;
 
 /// How many events are handled, within a tenth of a second, before the next look at whether the
@@ -140,55 +141,6 @@ pub(crate) enum Effect {
     Thaw(u16, u64),
     /// Report it at this time.
     Tell(Happening),
-}
-
-#[derive(Clone, Debug, Default)]
-pub(crate) struct CpuState {
-    pub(crate) current: Option<Tid>,
-    pub(crate) queue: Vec<QueueKey>,
-    /// The thread that ran last.
-    pub(crate) last: Option<Tid>,
-    pub(crate) unsettled: bool,
-    pub(crate) unpriced: bool,
-    pub(crate) ticking: bool,
-    /// The time of the next interruption, if it is busy then; nanoseconds.
-    pub(crate) interruption: u64,
-    /// The tick at which a kernel thread takes it next; nanoseconds.
-    pub(crate) housekeeping: u64,
-    /// How many threads are on it or wait for it.
-    pub(crate) load: u32,
-    /// How many of them each program has, by its position in the world's list.
-    pub(crate) shares: Vec<(u16, u32)>,
-    /// See [`SimulatedWorld::keep_average`].
-    pub(crate) least: f64,
-    pub(crate) average: f64,
-}
-
-impl CpuState {
-    /// Removes a thread from the queue and keeps its order.
-    pub(crate) fn remove(&mut self, tid: Tid) {
-        if let Some(position) = self.queue.iter().position(|turn| turn.tid == tid) {
-            self.queue.remove(position);
-        }
-    }
-
-    /// How many threads of a program are on it or wait for it.
-    pub(crate) fn threads_of(&self, program: u16) -> u32 {
-        self.shares.iter().find(|(of, _)| *of == program).map_or(0, |(_, count)| *count)
-    }
-
-    /// A thread of a program was added, or has left.
-    pub(crate) fn counts(&mut self, program: u16, comes: bool) {
-        let place = self.shares.iter().position(|(of, _)| *of == program);
-        match (place, comes) {
-            (Some(place), true) => self.shares[place].1 += 1,
-            (None, true) => self.shares.push((program, 1)),
-            (Some(place), false) if self.shares[place].1 == 1 => _ = self.shares.swap_remove(place),
-            (Some(place), false) => self.shares[place].1 -= 1,
-            (None, false) => {}
-        }
-        self.load = if comes { self.load + 1 } else { self.load - 1 };
-    }
 }
 
 #[derive(Clone, Debug)]

@@ -23,7 +23,7 @@ use crate::input::is_loop;
 /// Where `execvp` looks when there is no `PATH`.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
-/// The kernel runs a script whose interpreter is a script, and so on, up to this many scripts.
+/// The interpreter of a script may be a script, and so on: the kernel runs up to this many.
 const MOST_SCRIPTS: usize = 5;
 
 /// A command that cannot be run.
@@ -115,8 +115,8 @@ pub enum CommandProblem {
     )]
     NoInterpreter { file: PathBuf, interpreter: PathBuf, why: &'static str },
     #[error(
-        "{} is a script whose interpreter is a script, and so on, further than the kernel follows; \
-         correct the first line of one of them",
+        "{} is a script for another script, and so on, further than the kernel follows; correct \
+         the first line of one of them",
         shown_path(file)
     )]
     TooManyScripts { file: PathBuf },
@@ -457,7 +457,7 @@ mod tests {
         }
         let found = |name| find(folder.path(), name, "").map(drop).map_err(|e| e.to_string());
         assert_eq!(found("bin/run5"), Ok(()));
-        assert!(found("bin/run6").unwrap_err().contains("bin/run6 is a script whose"), "six");
+        assert!(found("bin/run6").unwrap_err().contains("bin/run6 is a script for another"), "six");
     }
 
     #[test]

@@ -204,7 +204,7 @@ fn a_stop_by_others_that_is_taken_meanwhile_is_seen() {
     let (mut freezer, tree) = (by_signals(), stage.tree(main));
     freezer.look_for_stops(&tree, &stage.proc);
     stage.says(main, main, 'R');
-    // Who reads this file waits for who writes it.
+    // A read of this file waits for a write.
     let status = stage.root.path().join(format!("{main}/status"));
     assert!(Command::new("mkfifo").arg(&status).status().unwrap().success());
     std::thread::scope(|scope| {
